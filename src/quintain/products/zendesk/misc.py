@@ -20,7 +20,7 @@ from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
-from .wire import API, Caller, Refusals, job_status, link, offset_links, whole
+from .wire import API, Caller, Refusals, job_status, link, offset_links, only, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -364,10 +364,8 @@ def many_jobs(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/job_statuses/{job}", who="agent")
 def job(world: Desk, exchange: Exchange) -> Any:
     """Shows a job."""
-    rows = select(world.db, BackgroundJob, "name = ?", exchange.params[0])
-    if not rows:
-        raise Refusals.missing()
-    return {"job_status": job_status(exchange, rows[0])}
+    rows = only(world.db, BackgroundJob, "name = ?", exchange.params[0])
+    return {"job_status": job_status(exchange, rows)}
 
 
 # -- uploads
@@ -415,12 +413,10 @@ def show_attachment(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/attachments/token/{token}", who="anyone")
 def download(world: Desk, exchange: Exchange) -> Any:
     """Sends a file."""
-    found = select(world.db, tb.StoredFile, "token = ?", exchange.params[0])
-    if not found:
-        raise Refusals.missing()
-    name = found[0].file_name.replace('"', "").replace("\n", "").replace("\r", "")
-    headers = [("content-type", found[0].content_type), ("content-disposition", f'attachment; filename="{name}"')]
-    return HttpResponse(200, found[0].data, headers)
+    found = only(world.db, tb.StoredFile, "token = ?", exchange.params[0])
+    name = found.file_name.replace('"', "").replace("\n", "").replace("\r", "")
+    headers = [("content-type", found.content_type), ("content-disposition", f'attachment; filename="{name}"')]
+    return HttpResponse(200, found.data, headers)
 
 
 # -- the rest

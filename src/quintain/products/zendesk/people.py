@@ -12,7 +12,7 @@ from quintain.resources.web.rows import count, delete, find, insert, save, selec
 
 from . import tables as tb
 from .account import AGENTS, Desk, Invalid, record, whole_number
-from .wire import ANONYMOUS, API, Refusals
+from .wire import ANONYMOUS, API, Refusals, only
 
 USER_FIELDS = (
     "name", "email", "time_zone", "iana_time_zone", "phone", "locale_id", "locale", "organization_id", "role",
@@ -211,13 +211,18 @@ def create_or_update(world: Desk, exchange: Exchange) -> Any:
         found = select(world.db, tb.User, "external_id = ? AND active = 1", str(fields["external_id"]))
     if not found and fields.get("email"):
         found = select(world.db, tb.User, "email = ? AND active = 1", str(fields["email"]).lower())
+    return _put(world, exchange, USERS, fields=fields, found=found)
+
+
+def _put(world: Desk, exchange: Exchange, spec: ResourceSpec, *, fields: dict[str, Any], found: list[Any]) -> Any:
+    """Changes what was found, or creates a row."""
     if found:
-        USERS.update(world, exchange, found[0], fields=fields)
-        return {"user": USERS.one(world, exchange, found[0].id)}
-    row = USERS.create(world, exchange, fields)
+        spec.update(world, exchange, found[0], fields=fields)
+        return {spec.name: spec.one(world, exchange, found[0].id)}
+    row = spec.create(world, exchange, fields)
     exchange.status = 201
-    exchange.headers.append(("location", f"{exchange.base}{USERS.path}/{row.id}.json"))
-    return {"user": USERS.one(world, exchange, row.id)}
+    exchange.headers.append(("location", f"{exchange.base}{spec.path}/{row.id}.json"))
+    return {spec.name: spec.one(world, exchange, row.id)}
 
 
 @route("GET", "/api/v2/users/search", "/api/v2/users/autocomplete", who="agent")
@@ -297,23 +302,19 @@ def show_identity(world: Desk, exchange: Exchange) -> Any:
 @route("DELETE", "/api/v2/users/{id}/identities/{id}", who="agent", status=204)
 def remove_identity(world: Desk, exchange: Exchange) -> Any:
     """Removes an address that is not the user's first."""
-    found = select(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
-    if not found:
-        raise Refusals.missing()
-    if found[0].primary:
+    found = only(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    if found.primary:
         raise Invalid("base", "Identity: the primary identity cannot be deleted", "InvalidValue")
-    delete(world.db, tb.Identity, "id = ?", found[0].id)
+    delete(world.db, tb.Identity, "id = ?", found.id)
 
 
 @route("PUT", "/api/v2/users/{id}/identities/{id}/make_primary", who="agent")
 def make_primary(world: Desk, exchange: Exchange) -> Any:
     """Makes an address the user's first."""
     user = USERS.need(world, exchange, exchange.id)
-    found = select(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
-    if not found:
-        raise Refusals.missing()
-    world.db.execute('UPDATE zd_identities SET "primary" = (id = ?) WHERE user_id = ?', found[0].id, user.id)
-    update(world.db, user, email=found[0].value, updated_at=world.now)
+    found = only(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
+    world.db.execute('UPDATE zd_identities SET "primary" = (id = ?) WHERE user_id = ?', found.id, user.id)
+    update(world.db, user, email=found.value, updated_at=world.now)
     return IDENTITIES.answer_list(world, exchange, "user_id = ?", user.id)
 
 
@@ -366,12 +367,7 @@ def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
         whole_number(fields.get("id")),
         str(fields.get("external_id") or "") or None,
     )
-    if found:
-        ORGANIZATIONS.update(world, exchange, found[0], fields=fields)
-        return {"organization": ORGANIZATIONS.one(world, exchange, found[0].id)}
-    row = ORGANIZATIONS.create(world, exchange, fields)
-    exchange.status = 201
-    return {"organization": ORGANIZATIONS.one(world, exchange, row.id)}
+    return _put(world, exchange, ORGANIZATIONS, fields=fields, found=found)
 
 
 def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
@@ -419,11 +415,9 @@ ORGANIZATION_MEMBERSHIPS = ResourceSpec(
 @route("PUT", "/api/v2/users/{id}/group_memberships/{id}/make_default", who="admin")
 def make_default(world: Desk, exchange: Exchange) -> Any:
     """Makes a membership the default of its agent."""
-    found = select(world.db, tb.GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
-    if not found:
-        raise Refusals.missing()
-    world.db.execute('UPDATE zd_group_memberships SET "default" = (id = ?) WHERE user_id = ?', found[0].id, exchange.id)
-    world.db.execute("UPDATE zd_users SET default_group_id = ? WHERE id = ?", found[0].group_id, exchange.id)
+    found = only(world.db, tb.GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    world.db.execute('UPDATE zd_group_memberships SET "default" = (id = ?) WHERE user_id = ?', found.id, exchange.id)
+    world.db.execute("UPDATE zd_users SET default_group_id = ? WHERE id = ?", found.group_id, exchange.id)
     return GROUP_MEMBERSHIPS.answer_list(world, exchange, "user_id = ?", exchange.id)
 
 

@@ -13,7 +13,7 @@ from . import tables as tb
 from .account import Desk, Invalid, channel, listed, record, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .wire import API, Caller, Refusals, take
+from .wire import API, Caller, Refusals, only, take
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -317,10 +317,8 @@ def count_comments(world: Desk, exchange: Exchange) -> Any:
 @route("PUT", "/api/v2/tickets/{id}/comments/{id}/make_private", who="agent")
 def make_private(world: Desk, exchange: Exchange) -> Any:
     """Makes a comment private."""
-    found = select(world.db, tb.Comment, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
-    if not found:
-        raise Refusals.missing()
-    update(world.db, found[0], public=False)
+    found = only(world.db, tb.Comment, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    update(world.db, found, public=False)
     return {}
 
 
@@ -341,10 +339,8 @@ def audits(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/tickets/{id}/audits/{id}", who="agent")
 def show_audit(world: Desk, exchange: Exchange) -> Any:
     """Shows an audit."""
-    found = select(world.db, tb.Audit, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
-    if not found:
-        raise Refusals.missing()
-    return {"audit": audit_shown(world, exchange, found[0])}
+    found = only(world.db, tb.Audit, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    return {"audit": audit_shown(world, exchange, found)}
 
 
 @route("GET", "/api/v2/tickets/{id}/metrics", who="agent")

@@ -15,7 +15,7 @@ from quintain.resources.web.rows import count, insert, select, update
 
 from .account import Desk, Invalid, listed
 from .tables import Json, Webhook, WebhookCall
-from .wire import API, Refusals
+from .wire import API, only
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -102,10 +102,7 @@ SPEC.mount(ROUTES)
 
 
 def _need(world: Desk, exchange: Exchange) -> Any:
-    found = select(world.db, Webhook, "ulid = ?", exchange.params[0])
-    if not found:
-        raise Refusals.missing()
-    return found[0]
+    return only(world.db, Webhook, "ulid = ?", exchange.params[0])
 
 
 @route("GET", "/api/v2/webhooks/{webhook}", who="admin")
