@@ -194,7 +194,7 @@ def _page(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, An
     return {name: rows, **more}
 
 
-def _last(world: Desk, at: str, kind: Any, rows: list[dict[str, Any]]) -> int:
+def _last(world: Desk, at: str, kind: Any, *, rows: list[dict[str, Any]]) -> int:
     return int(world.db.execute(f"SELECT {at} FROM {table_name(kind)} WHERE id = ?", rows[-1]["id"])[0][0])
 
 
@@ -206,7 +206,7 @@ def _since(name: str) -> Any:
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
         found = shown(world.db, kind, f"{at} >= ? ORDER BY {at}, id LIMIT ?", start, size)
         more = len(found) == size
-        end = _last(world, at, kind, found) if found else None
+        end = _last(world, at, kind, rows=found) if found else None
         if more and end is not None:  # All rows of the last second belong to the page, or the next leaves some out.
             found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
             end += 1
@@ -235,7 +235,7 @@ def _by_cursor(name: str) -> Any:
         found = shown(world.db, kind, where, start, last, size + 1)
         more, found = len(found) > size, found[:size]
         if found:
-            start, last = _last(world, at, kind, found), found[-1]["id"]
+            start, last = _last(world, at, kind, rows=found), found[-1]["id"]
         after = base64.b64encode(f"{start}.0||{max(0, last)}|".encode()).decode()
         return _page(world, exchange, name, rows=found, after_url=link(exchange, cursor=after, start_time=None),
                      before_url=None, after_cursor=after, before_cursor=None, end_of_stream=not more)  # fmt: skip
