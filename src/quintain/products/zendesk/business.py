@@ -57,8 +57,8 @@ def _clean(kind: str) -> Any:
 
 def _automation(fields: dict[str, Any], row: Any) -> dict[str, Any]:
     """Demands something that ends the automation: an action that makes a condition false."""
-    conditions = fields.get("conditions") or (row.conditions if row else {})
-    done = fields.get("actions") or (row.actions if row else [])
+    conditions: tb.Json = fields.get("conditions") or (row.conditions if row else {})
+    done: list[tb.Json] = fields.get("actions") or (row.actions if row else [])
     named = {one["field"] for one in conditions.get("all", [])} | {
         "status" for one in conditions.get("all", []) if one["field"].removesuffix("_business_hours").lower() in _STATES
     }
@@ -169,9 +169,7 @@ POLICIES = _resource(
 )
 
 
-def _clean_schedule(
-    world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: tb.Schedule | None
-) -> dict[str, Any]:
+def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     zone = fields.get("time_zone", row.time_zone if row else "UTC")
     try:
         intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])

@@ -502,7 +502,7 @@ def _require(made: Update) -> None:
     on_form = {*form.ticket_field_ids} if form else set[int]()
     demanded = {
         child.get("id")
-        for one in (form.agent_conditions if form else [])
+        for one in map(record, form.agent_conditions if form else ())
         if str(ticket.custom.get(str(one.get("parent_field_id")))) == str(one.get("value"))
         for child in map(record, listed(one.get("child_fields")))
         if child.get("is_required") or "solved" in record(child.get("required_on_statuses")).get("statuses", [])

@@ -241,8 +241,8 @@ def _states(page: Document, element: Element, role: str, *, values: Values) -> s
     if role == "heading":
         found += f" [level={element.attrs.get('aria-level') or element.tag[1:]}]"
     if role == "option" and (select := element.around("select")) is not None:
-        held = value_of(page, select, values)
-        chosen = held if isinstance(held, list) else [held]
+        held: Any = value_of(page, select, values)
+        chosen: list[Any] = held if "multiple" in select.attrs else [held]
         found += " [selected]" if option_value(element) in chosen else ""
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import msgspec
@@ -362,8 +362,8 @@ class Browsing(Web):
             elif kind == "file":
                 yield name, self.browser.tab.files.get(self._number(control), ("", ""))
             elif isinstance(value, list):
-                for one in value:
-                    yield name, str(one)
+                for one in cast(list[str], value):
+                    yield name, one
             elif kind not in {"reset", "button"}:
                 yield name, str(value).replace("\r\n", "\n").replace("\n", "\r\n")
 
