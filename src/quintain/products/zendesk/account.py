@@ -44,6 +44,11 @@ def listed(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
+def channel(name: str, rel: str | None = None, **origin: Any) -> dict[str, Any]:
+    """Returns how something came about, as answers show it."""
+    return {"channel": name, "source": {"from": origin, "to": {}, "rel": rel}}
+
+
 def whole_number(value: Any) -> int | None:
     """Returns a number of a request's JSON, which may be text; None if it is not a whole number of 63 bits."""
     text = str(value)

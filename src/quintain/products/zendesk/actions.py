@@ -12,10 +12,10 @@ import msgspec
 
 from quintain.resources.web.rows import find, insert, marks, select
 
-from .account import AGENTS, Desk, listed, moment, record
+from . import tables as tb
+from .account import AGENTS, Desk, channel, listed, moment, record
 from .conditions import Now, compiled, sql
 from .sla import calendar
-from .tables import PRIORITIES, STATUSES, TYPES, AgentGroup, Automation, Comment, CustomStatus, Json, Mail, Ticket, User
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -50,14 +50,14 @@ def faults(kind: str, actions: Any) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[Json]:
+def _decoded(text: str) -> list[tb.Json]:
     return msgspec.json.decode(text, type=list[dict[str, Any]])
 
 
 @functools.lru_cache(maxsize=256)
 def _rules(
     records: tuple[tuple[Any, ...], ...], categories: tuple[tuple[Any, ...], ...]
-) -> list[tuple[int, str, Callable[[Update], bool], list[Json]]]:
+) -> list[tuple[int, str, Callable[[Update], bool], list[tb.Json]]]:
     """Returns triggers in the order in which they run; the same rows need not be read and sorted twice."""
     places = dict(categories)
     ordered = sorted(records, key=lambda one: (places.get(one[4], 0), one[5], one[0]))
@@ -77,21 +77,17 @@ def run_triggers(made: Update) -> None:
             if number in fired or not holds(made):
                 continue
             fired.add(number)
-            source = {
-                "from": {"deleted": False, "title": title, "id": number, "revision_id": 1},
-                "to": {},
-                "rel": "trigger",
-            }
+            via = channel("rule", "trigger", deleted=False, title=title, id=number, revision_id=1)
             old = copy(ticket)
-            apply(made, actions, {"channel": "rule", "source": source})
+            apply(made, actions, via)
             if ticket != old:
-                made.changes(old, {"channel": "rule", "source": source})
+                made.changes(old, via)
                 made.ruled = made.ruled or old
                 again = True
                 break
 
 
-def apply(made: Update, actions: list[Json], via: Json) -> None:
+def apply(made: Update, actions: list[tb.Json], via: tb.Json) -> None:
     """Applies actions to the ticket of an update."""
     for action in actions:
         name, value = action["field"], action.get("value")
@@ -152,7 +148,7 @@ def _tags(change: Callable[[set[str], set[str]], set[str]]) -> Callable[[Update,
 
 
 def _set_custom_status(made: Update, value: Any) -> None:
-    found = find(made.world.db, CustomStatus, _number(made, value))
+    found = find(made.world.db, tb.CustomStatus, _number(made, value))
     if found is not None:
         made.ticket.custom_status_id, made.ticket.status = found.id, found.status_category
 
@@ -176,9 +172,9 @@ def _plain(name: str) -> Callable[[Update, Any], None]:
 
 
 _SETTERS: dict[str, Callable[[Update, Any], None]] = {
-    "status": _choice("status", STATUSES),
-    "type": _choice("type", TYPES),
-    "priority": _choice("priority", PRIORITIES),
+    "status": _choice("status", tb.STATUSES),
+    "type": _choice("type", tb.TYPES),
+    "priority": _choice("priority", tb.PRIORITIES),
     "group_id": _set_group,
     "assignee_id": _set_assignee,
     "set_tags": _tags(lambda tags, words: words),
@@ -197,11 +193,11 @@ _SETTERS: dict[str, Callable[[Update, Any], None]] = {
 # -- notifications
 
 
-def _notify_user(made: Update, value: Any, via: Json) -> None:
+def _notify_user(made: Update, value: Any, via: tb.Json) -> None:
     to, subject, body = map(str, [*listed(value), "", "", ""][:3])
     ticket, world = made.ticket, made.world
     if to == "all_agents":
-        people = [one.id for one in select(world.db, User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
+        people = [one.id for one in select(world.db, tb.User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
     elif to == "requester_and_ccs":
         people = [ticket.requester_id, *ticket.email_cc_ids]
     else:
@@ -210,14 +206,14 @@ def _notify_user(made: Update, value: Any, via: Json) -> None:
     _send(made, people, subject, body=body, via=via)
 
 
-def _notify_group(made: Update, value: Any, via: Json) -> None:
+def _notify_group(made: Update, value: Any, via: tb.Json) -> None:
     to, subject, body = map(str, [*listed(value), "", "", ""][:3])
     group = made.ticket.group_id if to == "group_id" else _number(made, to)
     sql = "SELECT user_id FROM zd_group_memberships WHERE group_id = ? ORDER BY user_id"
     _send(made, [one for (one,) in made.world.db.execute(sql, group)], subject, body=body, via=via)
 
 
-def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json) -> None:
+def _send(made: Update, people: list[int], subject: str, *, body: str, via: tb.Json) -> None:
     """Adds the event of a notification; its text and its mails are made from the ticket as it finally is."""
     if not people:
         return
@@ -228,7 +224,7 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json
         addresses = made.world.db.execute(f"SELECT email FROM zd_users WHERE id IN ({marks(people)})", *people)
         for (address,) in addresses:
             if address:
-                mail = Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
+                mail = tb.Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
                     subject=event["subject"],
                             body=event["body"], created_at=made.world.now)  # fmt: skip
                 insert(made.world.db, mail)
@@ -236,7 +232,7 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: Json
     made.final.append(final)
 
 
-def _notify_webhook(made: Update, value: Any, via: Json) -> None:
+def _notify_webhook(made: Update, value: Any, via: tb.Json) -> None:
     from .webhooks import invoke
 
     ulid, body = map(str, [*listed(value), "", ""][:2])
@@ -244,7 +240,7 @@ def _notify_webhook(made: Update, value: Any, via: Json) -> None:
     made.final.append(lambda: invoke(made.world, ulid, fill(made, body)))
 
 
-_SENDERS: dict[str, Callable[[Update, Any, Json], None]] = {
+_SENDERS: dict[str, Callable[[Update, Any, tb.Json], None]] = {
     "notification_user": _notify_user,
     "notification_group": _notify_group,
     "notification_webhook": _notify_webhook,
@@ -274,7 +270,7 @@ def _place(made: Update, name: str) -> str:
         first = user.name.partition(" ")[0] if user else ""
         return first if attribute == "first_name" else str(getattr(user, attribute or "name", "") or "")
     if owner == "group":
-        group = find(world.db, AgentGroup, ticket.group_id)
+        group = find(world.db, tb.AgentGroup, ticket.group_id)
         return group.name if group else ""
     if owner in {"latest_comment", "latest_public_comment", "latest_public_comment_html", "comments_formatted"}:
         return _comments(made, owner)
@@ -289,7 +285,7 @@ def _place(made: Update, name: str) -> str:
 def _comments(made: Update, name: str) -> str:
     if name.startswith("latest") and made.comment is not None and (made.comment.public or "public" not in name):
         return made.comment.html_body if name.endswith("html") else made.comment.plain_body
-    found = select(made.world.db, Comment, "ticket_id = ? ORDER BY id", made.ticket.id) if made.before else []
+    found = select(made.world.db, tb.Comment, "ticket_id = ? ORDER BY id", made.ticket.id) if made.before else []
     found += [made.comment] if made.comment is not None else []
     if "public" in name:
         found = [one for one in found if one.public]
@@ -326,27 +322,26 @@ def sweep(world: Desk, argument: int | None) -> None:
 
     world.later(3600, "sweep", key="sweep")
     actor = system_user(world)
-    for rule in select(world.db, Automation, "active = 1 ORDER BY position, id"):
+    for rule in select(world.db, tb.Automation, "active = 1 ORDER BY position, id"):
         where, values = sql(rule.conditions, now_of(world, None))
         where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
-        source = {"from": {"deleted": False, "title": rule.title, "id": rule.id}, "to": {}, "rel": "automation"}
-        via = {"channel": "rule", "source": source}
+        via = channel("rule", "automation", deleted=False, title=rule.title, id=rule.id)
         then = functools.partial(_apply_rule, rule.actions)
-        for ticket in select(world.db, Ticket, where, *values):
+        for ticket in select(world.db, tb.Ticket, where, *values):
             commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
     where = (
         "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
     )
-    for ticket in select(world.db, Ticket, f"{where} ORDER BY id", old):
+    for ticket in select(world.db, tb.Ticket, f"{where} ORDER BY id", old):
         commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
 
 
-def _apply_rule(actions: list[Json], made: Update) -> None:
+def _apply_rule(actions: list[tb.Json], made: Update) -> None:
     apply(made, actions, made.via)
 
 
-def system_user(world: Desk) -> User:
+def system_user(world: Desk) -> tb.User:
     """Returns the user under whom the account's own rules act: its first admin, with the identifier -1."""
-    admin = select(world.db, User, "role = 'admin' ORDER BY id LIMIT 1")[0]
+    admin = select(world.db, tb.User, "role = 'admin' ORDER BY id LIMIT 1")[0]
     return msgspec.structs.replace(admin, id=-1)

@@ -12,35 +12,16 @@ from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import as_shown, count, insert, select, shown
 
 from . import actions
-from .account import Desk, listed, record
+from . import tables as tb
+from .account import Desk, Invalid, listed, record
 from .commit import Update
 from .conditions import FIELDS, faults, sql
 from .sla import METRICS, Interval, hours_of
-from .tables import (
-    PRIORITIES,
-    Automation,
-    Brand,
-    CustomStatus,
-    Holiday,
-    Json,
-    Macro,
-    OrganizationField,
-    Schedule,
-    SlaPolicy,
-    Ticket,
-    TicketField,
-    TicketForm,
-    TicketView,
-    Trigger,
-    TriggerCategory,
-    UserField,
-)
 from .tickets import TICKETS, actor, need
 from .wire import API, Refusals, take
 
 ROUTES = Routes()
 route = ROUTES.route
-RULE = ("title", "active", "description", "position", "actions", "conditions")
 ALL = ("list", "show", "create", "update", "delete")
 COLUMNS = {"subject": "Subject", "requester": "Requester", "created": "Requested", "updated": "Updated",
     "group": "Group",
@@ -66,7 +47,7 @@ def _clean(kind: str) -> Any:
         if kind in actions.ACTIONS and (row is None or "actions" in fields):
             wrong = wrong or actions.faults(kind, fields.get("actions"))
         if wrong:
-            raise API.invalid({"base": [(wrong, "InvalidValue")]})
+            raise Invalid("base", wrong, "InvalidValue")
         if row is None and "position" not in fields and kind in _KINDS:
             fields["position"] = count(world.db, _KINDS[kind]) + 1
         return _MORE[kind](fields, row) if kind in _MORE else fields
@@ -74,10 +55,10 @@ def _clean(kind: str) -> Any:
     return clean
 
 
-def _automation(fields: dict[str, Any], row: Automation | None) -> dict[str, Any]:
+def _automation(fields: dict[str, Any], row: Any) -> dict[str, Any]:
     """Demands something that ends the automation: an action that makes a condition false."""
-    conditions = fields.get("conditions") or (row.conditions if row else {})
-    done = fields.get("actions") or (row.actions if row else [])
+    conditions: tb.Json = fields.get("conditions") or (row.conditions if row else {})
+    done: list[tb.Json] = fields.get("actions") or (row.actions if row else [])
     named = {one["field"] for one in conditions.get("all", [])} | {
         "status" for one in conditions.get("all", []) if one["field"].removesuffix("_business_hours").lower() in _STATES
     }
@@ -87,42 +68,49 @@ def _automation(fields: dict[str, Any], row: Automation | None) -> dict[str, Any
                      FIELDS[one["field"]].kinds == "av")  # fmt: skip
     if not (named & ending or tags or at_an_hour):
         words = "An automation needs an action that makes one of its conditions false, or a time that is met once"
-        raise API.invalid({"base": [(words, "InvalidValue")]})
+        raise Invalid("base", words, "InvalidValue")
     return fields
 
 
 _STATES = ("new", "open", "pending", "hold", "solved", "closed")
 
 
-def _view(fields: dict[str, Any], row: TicketView | None) -> dict[str, Any]:
+def execution(output: tb.Json) -> tb.Json:
+    """Returns the columns and the order of a view from what a request says of them."""
+    names = map(str, listed(output.get("columns")) or _DEFAULT)
+    sort, order = output.get("sort_by") or "created", output.get("sort_order") or "desc"
+    return {
+        "group_by": output.get("group_by"), "group_order": output.get("group_order") or "desc",
+        "sort_by": sort, "sort_order": order, "group": None, "sort": {"id": sort, "order": order},
+        "columns": [{"id": name, "title": COLUMNS.get(name, name), "filterable": True, "sortable": True}
+                    for name in names if name in COLUMNS or name.isdecimal()],
+        "fields": [], "custom_fields": [],
+    }  # fmt: skip
+
+
+def _view(fields: dict[str, Any], row: Any) -> dict[str, Any]:
     output = record(fields.get("output"))
-    execution = dict(row.execution) if row else {}
-    if output or not execution:
-        names = map(str, listed(output.get("columns")) or _DEFAULT)
-        columns = [name for name in names if name in COLUMNS or name.isdecimal()]
-        execution |= {
-            "group_by": output.get("group_by"), "group_order": output.get("group_order") or "desc",
-            "sort_by": output.get("sort_by"), "sort_order": output.get("sort_order") or "desc",
-            "group": None, "sort": {"id": output.get("sort_by"), "order": output.get("sort_order") or "desc"},
-            "columns": [{"id": n, "title": COLUMNS.get(n, n), "filterable": True,
-                "sortable": True} for n in columns],
-            "fields": [], "custom_fields": [],
-        }  # fmt: skip
-    return {**fields, "execution": execution}
+    known = dict(row.execution) if row else {}
+    return {**fields, "execution": known | execution(output) if output or not known else known}
 
 
-def _policy(fields: dict[str, Any], row: SlaPolicy | None) -> dict[str, Any]:
+def _policy(fields: dict[str, Any], row: Any) -> dict[str, Any]:
     for one in map(record, listed(fields.get("policy_metrics"))):
-        good = str(one.get("metric")) in METRICS and str(one.get("priority")) in PRIORITIES
+        good = str(one.get("metric")) in METRICS and str(one.get("priority")) in tb.PRIORITIES
         if not good or not isinstance(one.get("target"), int) or one["target"] <= 0:
             words = "Policy metrics: need a priority, a metric and a target in minutes"
-            raise API.invalid({"policy_metrics": [(words, "InvalidValue")]})
+            raise Invalid("policy_metrics", words, "InvalidValue")
         one.setdefault("business_hours", False)
     return fields
 
 
 _MORE: dict[str, Any] = {"automation": _automation, "view": _view, "sla": _policy}
-_KINDS: dict[str, Any] = {"trigger": Trigger, "automation": Automation, "view": TicketView, "sla": SlaPolicy}
+_KINDS: dict[str, Any] = {
+    "trigger": tb.Trigger,
+    "automation": tb.Automation,
+    "view": tb.TicketView,
+    "sla": tb.SlaPolicy,
+}
 
 
 def _sorted_rules(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
@@ -157,68 +145,39 @@ def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]
     return [{"id": str(row["id"]), **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
 
 
-TRIGGERS = ResourceSpec(
-    name="trigger", row=Trigger, path="/api/v2/triggers", style=API, order=("position",), scope=_sorted_rules,
-    writable=(*RULE, "category_id", "raw_title"), required=("title",), clean=_clean("trigger"), sort=("position",
-        "title"),
-)  # fmt: skip
-CATEGORIES = ResourceSpec(
-    name="trigger_category", plural="trigger_categories", row=TriggerCategory, path="/api/v2/trigger_categories",
-    style=API,
-    verbs=ALL, order=("position",), writable=("name", "position"), required=("name",), show=_show_categories,
-)  # fmt: skip
-AUTOMATIONS = ResourceSpec(
-    name="automation", row=Automation, path="/api/v2/automations", style=API, order=("position",), scope=_sorted_rules,
-    writable=(*RULE, "raw_title"), required=("title",), clean=_clean("automation"), verbs=ALL, sort=("position",
-        "title"),
-)  # fmt: skip
-MACROS = ResourceSpec(
-    name="macro", row=Macro, path="/api/v2/macros", style=API, write="agent", order=("position",), scope=_personal,
-    writable=("title", "active", "description", "position", "actions", "restriction", "raw_title"), required=("title",),
-    clean=_clean("macro"), after=_own, verbs=(*ALL, "count"), sort=("position", "created_at", "updated_at"),
-)  # fmt: skip
-VIEWS = ResourceSpec(
-    name="view", row=TicketView, path="/api/v2/views", style=API, write="agent", order=("position",), scope=_personal,
-    writable=("title", "active", "description", "position", "conditions", "restriction", "execution", "raw_title"),
-    required=("title",), clean=_clean("view"), after=_own, verbs=(*ALL, "count", "show_many"),
-    sort=("position", "title", "created_at", "updated_at"),
-)  # fmt: skip
-POLICIES = ResourceSpec(
-    name="sla_policy", plural="sla_policies", row=SlaPolicy, path="/api/v2/slas/policies", style=API,
-    order=("position",),
-    read="admin", writable=("title", "description", "position", "filter", "policy_metrics"), required=("title",
-        "policy_metrics"),
-    clean=_clean("sla"), verbs=ALL,
-)  # fmt: skip
+def _resource(name: str, row: Any, path: str, **more: Any) -> ResourceSpec:
+    if name in {"trigger", "automation", "macro", "view"}:
+        more["lists"] = {f"/api/v2/{path}/active": "active = 1", f"/api/v2/{path}/compact": "active = 1"}
+    more = {"verbs": ALL, "order": ("position",)} | more
+    return ResourceSpec(name=name, row=row, path=f"/api/v2/{path}", style=API, **more)
 
 
-def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Schedule | None) -> dict[str, Any]:
+_RULES: dict[str, Any] = {"scope": _sorted_rules, "sort": ("position", "title")}
+_PERSONAL: dict[str, Any] = {"scope": _personal, "after": _own, "write": "agent"}
+TRIGGERS = _resource(
+    "trigger", tb.Trigger, "triggers", clean=_clean("trigger"), verbs=(*ALL, "count", "show_many"), **_RULES
+)
+CATEGORIES = _resource("trigger_category", tb.TriggerCategory, "trigger_categories", plural="trigger_categories",
+                   show=_show_categories)  # fmt: skip
+AUTOMATIONS = _resource("automation", tb.Automation, "automations", clean=_clean("automation"), **_RULES)
+MACROS = _resource("macro", tb.Macro, "macros", clean=_clean("macro"), verbs=(*ALL, "count"),
+               sort=("position", "created_at", "updated_at"), **_PERSONAL)  # fmt: skip
+VIEWS = _resource("view", tb.TicketView, "views", clean=_clean("view"), verbs=(*ALL, "count", "show_many"),
+              sort=("position", "title", "created_at", "updated_at"), **_PERSONAL)  # fmt: skip
+POLICIES = _resource(
+    "sla_policy", tb.SlaPolicy, "slas/policies", plural="sla_policies", clean=_clean("sla"), read="admin"
+)
+
+
+def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     zone = fields.get("time_zone", row.time_zone if row else "UTC")
     try:
         intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
         hours_of(zone, msgspec.json.encode(intervals), ())
     except (msgspec.ValidationError, UsageError) as error:
-        raise API.invalid({"base": [(f"Schedule: {error}", "InvalidValue")]}) from error
+        raise Invalid("base", f"Schedule: {error}", "InvalidValue") from error
     fields["intervals"] = msgspec.to_builtins(intervals)
     return fields
-
-
-SCHEDULES = ResourceSpec(
-    name="schedule", row=Schedule, path="/api/v2/business_hours/schedules", style=API, read="admin", verbs=ALL,
-    writable=("name", "time_zone", "intervals"), required=("name", "time_zone"), unique=("name",),
-    clean=_clean_schedule,
-)  # fmt: skip
-
-
-def _field(path: str, name: str, row: type[Any]) -> ResourceSpec:
-    fields = tuple(
-        n for n in row.__struct_fields__ if n not in {"id", "created_at", "updated_at", "removable", "system"}
-    )
-    return ResourceSpec(
-        name=name, row=row, path=path, style=API, order=("position",), verbs=(*ALL, "count"), writable=fields,
-        required=("title", *(("key",) if "key" in fields and name != "ticket_field" else ())),
-        unique=("key",) if name != "ticket_field" else (), clean=_clean_field,
-    )  # fmt: skip
 
 
 def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
@@ -237,43 +196,19 @@ def _clean_field(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row
     return fields
 
 
-TICKET_FIELDS = _field("/api/v2/ticket_fields", "ticket_field", TicketField)
-FORMS = ResourceSpec(
-    name="ticket_form", row=TicketForm, path="/api/v2/ticket_forms", style=API, read="end", order=("position",),
-    verbs=(*ALL, "show_many"), required=("name",),
-    writable=("name", "display_name", "position", "active", "end_user_visible", "default", "ticket_field_ids",
-              "agent_conditions", "end_user_conditions"),
-)  # fmt: skip
-STATUSES = ResourceSpec(
-    name="custom_status", plural="custom_statuses", row=CustomStatus, path="/api/v2/custom_statuses", style=API,
-    verbs=ALL[:4],
-    writable=("status_category", "agent_label", "end_user_label", "description", "active"),
-    required=("status_category", "agent_label"),
-)  # fmt: skip
-BRANDS = ResourceSpec(
-    name="brand", row=Brand, path="/api/v2/brands", style=API, writable=("name", "subdomain", "active"),
-    required=("name",),
-    verbs=ALL,
-)  # fmt: skip
+SCHEDULES = _resource("schedule", tb.Schedule, "business_hours/schedules", read="admin", order=(), unique=("name",),
+                  clean=_clean_schedule)  # fmt: skip
 RESOURCES = (
-    TRIGGERS, CATEGORIES, AUTOMATIONS, MACROS, VIEWS, POLICIES, SCHEDULES, TICKET_FIELDS, FORMS, STATUSES, BRANDS,
-    _field("/api/v2/user_fields", "user_field", UserField),
-    _field("/api/v2/organization_fields", "organization_field", OrganizationField),
+    TRIGGERS, CATEGORIES, AUTOMATIONS, MACROS, VIEWS, POLICIES, SCHEDULES,
+    _resource("ticket_form", tb.TicketForm, "ticket_forms", read="end", verbs=(*ALL, "show_many")),
+    _resource("custom_status", tb.CustomStatus, "custom_statuses", plural="custom_statuses", verbs=ALL[:4], order=()),
+    _resource("brand", tb.Brand, "brands", order=()),
+    *(_resource(name, row, f"{name}s", verbs=(*ALL, "count"), clean=_clean_field, unique=unique)
+      for name, row, unique in (("ticket_field", tb.TicketField, ()), ("user_field", tb.UserField, ("key",)),
+                                ("organization_field", tb.OrganizationField, ("key",)))),
 )  # fmt: skip
 for _one in RESOURCES:
     _one.mount(ROUTES)
-
-
-def _active(spec: ResourceSpec) -> Any:
-    def active(world: Desk, exchange: Exchange) -> Any:
-        return spec.answer_list(world, exchange, "active = 1")
-
-    return active
-
-
-for _spec in (TRIGGERS, AUTOMATIONS, MACROS, VIEWS):
-    ROUTES.add("GET", f"{_spec.path}/active", _active(_spec), who="agent")
-ROUTES.add("GET", "/api/v2/views/compact", _active(VIEWS), who="agent")
 
 
 def _reorder(spec: ResourceSpec, key: str) -> Any:
@@ -312,7 +247,7 @@ def _definitions(kind: str, path: str) -> None:
                            for op in one.operators + (one.more if initial == "t" else ())], "values": []}
             for name, one in FIELDS.items() if initial in one.kinds
         ]  # fmt: skip
-        given: list[Json] = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket",
+        given: list[tb.Json] = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket",
                               "nullable": False, "values": []}
                              for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
         return {"definitions": {"conditions_all": found, "conditions_any": found, "actions": given}}
@@ -336,7 +271,7 @@ for _kind, _path in (
 def holidays(world: Desk, exchange: Exchange) -> Any:
     """Lists the holidays of a schedule."""
     SCHEDULES.need(world, exchange, exchange.id)
-    return {"holidays": shown(world.db, Holiday, "schedule_id = ? ORDER BY start_date, id", exchange.id)}
+    return {"holidays": shown(world.db, tb.Holiday, "schedule_id = ? ORDER BY start_date, id", exchange.id)}
 
 
 @route("POST", "/api/v2/business_hours/schedules/{id}/holidays", who="admin", status=201)
@@ -349,12 +284,10 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
     try:
         first, last = (dt.date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
     except ValueError:
-        raise API.invalid({"base": [("Holiday: needs start_date and end_date", "InvalidValue")]}) from None
+        raise Invalid("base", "Holiday: needs start_date and end_date", "InvalidValue") from None
     if last < first or not given.get("name"):
-        raise API.invalid(
-            {"base": [("Holiday: needs a name, and an end that is not before its start", "InvalidValue")]}
-        )
-    row = Holiday(
+        raise Invalid("base", "Holiday: needs a name, and an end that is not before its start", "InvalidValue")
+    row = tb.Holiday(
         id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id
     )
     insert(world.db, row)
@@ -364,7 +297,7 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
 # -- macros
 
 
-def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -> Any:
+def _preview(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, macro: Any) -> Any:
     """Returns the ticket as a macro would change it; nothing is saved."""
     made = Update(world, actor(world, exchange), copy(ticket), ticket, {"channel": "web"})
     actions.apply(made, macro.actions, {})
@@ -372,14 +305,14 @@ def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -
         n: getattr(made.ticket, n) for n in ticket.__struct_fields__ if getattr(made.ticket, n) != getattr(ticket, n)
     }
     said = {one["field"]: one.get("value") for one in macro.actions if one["field"].startswith("comment_")}
-    comment: Json = {}
+    comment: tb.Json = {}
     if said.get("comment_value") or said.get("comment_value_html"):
         value = said.get("comment_value") or said.get("comment_value_html")
         text = actions.fill(made, str(listed(value)[-1]))
         comment = {"body": text, "html_body": text, "scoped_body": [["channel:all", text]],
                    "public": said.get("comment_mode_is_public", "true") in {"true", True}}  # fmt: skip
     url = f"{exchange.base}/api/v2/tickets/{ticket.id}.json"
-    found: Json = {
+    found: tb.Json = {
         "ticket": {"id": ticket.id or None, "url": url, **changed, **({"comment": comment} if comment else {})}
     }
     return {"result": found | ({"comment": comment} if comment else {})}
@@ -389,7 +322,7 @@ def _preview(world: Desk, exchange: Exchange, ticket: Ticket, *, macro: Macro) -
 def apply_macro(world: Desk, exchange: Exchange) -> Any:
     """Shows what a macro changes in a new ticket."""
     me = actor(world, exchange)
-    blank = Ticket(id=0, requester_id=me.id, submitter_id=me.id)
+    blank = tb.Ticket(id=0, requester_id=me.id, submitter_id=me.id)
     return _preview(world, exchange, blank, macro=MACROS.need(world, exchange, exchange.id))
 
 
@@ -402,14 +335,16 @@ def apply_to_ticket(world: Desk, exchange: Exchange) -> Any:
 # -- views
 
 
-def listing_of(world: Desk, exchange: Exchange, view: TicketView) -> Listing:
+def listing_of(world: Desk, exchange: Exchange, view: Any) -> Listing:
     """Returns the tickets of a view in its order, or in the one that the request names."""
     where, values = sql(view.conditions, actions.now_of(world, exchange.caller.id))
     scope, more = TICKETS.scope(world, exchange) if TICKETS.scope and exchange.caller.restriction else ("1", ())
     sort = str(exchange.query.get("sort_by") or view.execution.get("sort_by") or "created")
     down = str(exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
     column = _SORTS.get(sort, sort if sort in {"status", "priority", "subject", "type"} else "created_at")
-    return Listing(Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down)
+    return Listing(
+        tb.Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down
+    )
 
 
 @route("GET", "/api/v2/views/{id}/tickets", who="agent", limit="view")
@@ -430,14 +365,14 @@ def execute(world: Desk, exchange: Exchange) -> Any:
     return _executed(world, exchange, VIEWS.need(world, exchange, exchange.id))
 
 
-def _executed(world: Desk, exchange: Exchange, view: TicketView) -> Any:
+def _executed(world: Desk, exchange: Exchange, view: Any) -> Any:
     found = API.page(world, exchange, listing_of(world, exchange, view), key="rows")
     tickets = TICKETS.decorated(world, exchange, found["rows"])
     columns = view.execution.get("columns", [])
     names: dict[Any, str] = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
-    rows: list[Json] = []
+    rows: list[tb.Json] = []
     for ticket in tickets:
-        row: Json = {
+        row: tb.Json = {
             "ticket_id": ticket["id"],
             "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")},
         }
@@ -454,14 +389,14 @@ def preview(world: Desk, exchange: Exchange) -> Any:
     """Shows the tickets of a view that does not exist."""
     take(world, exchange, f"preview {exchange.caller.id}", limit=5, period_s=60)
     given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, row=None)
-    view = TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
+    view = tb.TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
     if exchange.request.path.removesuffix(".json").endswith("count"):
         listing = listing_of(world, exchange, view)
-        return _count_of(exchange, 0, count(world.db, Ticket, listing.where, *listing.values), fresh=True)
+        return _count_of(exchange, 0, count(world.db, tb.Ticket, listing.where, *listing.values), fresh=True)
     return _executed(world, exchange, view)
 
 
-def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> Json:
+def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> tb.Json:
     url = f"{exchange.base}/api/v2/views/{id}/count.json"
     shown_value = value if fresh else None
     return {
@@ -475,13 +410,13 @@ def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> Json:
     }
 
 
-def _counted(world: Desk, exchange: Exchange, view: TicketView) -> Json:
+def _counted(world: Desk, exchange: Exchange, view: Any) -> tb.Json:
     """Returns the count of a view, which the first time it is asked is not known yet."""
     if view.id not in world.viewed:
         world.viewed = [*world.viewed[-99:], view.id]
         return _count_of(exchange, view.id, 0, fresh=False)
     listing = listing_of(world, exchange, view)
-    return _count_of(exchange, view.id, count(world.db, Ticket, listing.where, *listing.values), fresh=True)
+    return _count_of(exchange, view.id, count(world.db, tb.Ticket, listing.where, *listing.values), fresh=True)
 
 
 @route("GET", "/api/v2/views/{id}/count", who="agent")

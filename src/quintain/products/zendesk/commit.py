@@ -13,28 +13,12 @@ from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
 
 from . import sla
-from .account import AGENTS, Conflict, Desk, Invalid, listed, moment, record, seconds
-from .tables import (
-    PRIORITIES,
-    STATUSES,
-    TYPES,
-    Audit,
-    Comment,
-    CustomStatus,
-    GroupMembership,
-    Json,
-    Metric,
-    MetricEvent,
-    StoredFile,
-    Ticket,
-    TicketField,
-    TicketForm,
-    User,
-)
+from . import tables as tb
+from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, moment, record, seconds
 from .wanted import check, plain_text
 
-API: Json = {"channel": "api", "source": {"from": {}, "to": {}, "rel": None}}
-SYSTEM: Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "latitude": None, "longitude": None}
+API = channel("api")
+SYSTEM: tb.Json = {"client": None, "ip_address": "127.0.0.1", "location": None, "latitude": None, "longitude": None}
 CREATED = ("subject", "requester_id", "priority", "type", "status", "organization_id", "brand_id", "ticket_form_id",
            "custom_status_id")  # fmt: skip
 """Fields that a creation always has an event for."""
@@ -43,7 +27,7 @@ WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_
            "email_cc_ids", "is_public", "followup_ids")  # fmt: skip
 _PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
           "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
-_CHOICES: dict[str, tuple[str, ...]] = {"status": STATUSES, "priority": PRIORITIES, "type": TYPES}
+_CHOICES: dict[str, tuple[str, ...]] = {"status": tb.STATUSES, "priority": tb.PRIORITIES, "type": tb.TYPES}
 _NOTHING: Any = object()
 
 
@@ -67,24 +51,24 @@ class Update:
     """
 
     world: Desk
-    actor: User
-    ticket: Ticket
-    before: Ticket | None
-    via: Json
-    comment: Comment | None = None
-    events: list[Json] = field(default_factory=list[Json])
-    metric: Metric = field(default_factory=lambda: Metric(id=0, ticket_id=0))
-    previous_metric: Metric | None = None
-    metric_events: list[MetricEvent] = field(default_factory=list[MetricEvent])
-    ruled: Ticket | None = None
+    actor: tb.User
+    ticket: tb.Ticket
+    before: tb.Ticket | None
+    via: tb.Json
+    comment: tb.Comment | None = None
+    events: list[tb.Json] = field(default_factory=list[tb.Json])
+    metric: tb.Metric = field(default_factory=lambda: tb.Metric(id=0, ticket_id=0))
+    previous_metric: tb.Metric | None = None
+    metric_events: list[Any] = field(default_factory=list[Any])
+    ruled: tb.Ticket | None = None
     final: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
-    def previous(self, get: Callable[[Ticket], str | None]) -> str | None:
+    def previous(self, get: Callable[[tb.Ticket], str | None]) -> str | None:
         """Returns the text of a field before the update."""
         return None if self.before is None else get(self.before)
 
     @property
-    def requester(self) -> User:
+    def requester(self) -> tb.User:
         """Requester of the ticket."""
         found = self.world.user(self.ticket.requester_id)
         assert found is not None, "users are never removed from their table"
@@ -94,13 +78,13 @@ class Update:
         """True in the business hours of the ticket's schedule, or of another."""
         return sla.calendar(self.world, schedule_id or self.ticket.schedule_id).is_open(self.world.clock.now)
 
-    def event(self, type: str, **more: Any) -> Json:
+    def event(self, type: str, **more: Any) -> tb.Json:
         """Adds an event to the audit."""
         found = {"id": self.world.new_number(), "type": type, **more}
         self.events.append(found)
         return found
 
-    def changes(self, old: Ticket | None, via: Json | None = None) -> None:
+    def changes(self, old: tb.Ticket | None, via: tb.Json | None = None) -> None:
         """Adds an event for each field in which the ticket differs from what it was."""
         for name in WATCHED:
             value = getattr(self.ticket, name)
@@ -122,22 +106,22 @@ class Update:
             scores = [one.satisfaction_rating.get("score") for one in (self.ticket, old)]
             self._change("satisfaction_score", scores[0], scores[1], via=via)
 
-    def _change(self, name: str, value: Any, before: Any, *, via: Json | None) -> None:
+    def _change(self, name: str, value: Any, before: Any, *, via: tb.Json | None) -> None:
         more = {"via": via} if via else {}
         self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
 
 
 def commit(
     world: Desk,
-    actor: User,
-    ticket: Ticket | None,
+    actor: tb.User,
+    ticket: tb.Ticket | None,
     *,
     wanted: Mapping[str, Any],
-    via: Json | None = None,
+    via: tb.Json | None = None,
     by_system: bool = False,
-    metadata: Json | None = None,
+    metadata: tb.Json | None = None,
     before_triggers: Callable[[Update], None] | None = None,
-) -> tuple[Ticket, Audit]:
+) -> tuple[tb.Ticket, tb.Audit]:
     """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the audit of all that.
 
     Args:
@@ -188,20 +172,20 @@ def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -
         actions.run_triggers(made)
 
 
-def _may_change(ticket: Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
+def _may_change(ticket: tb.Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
     if ticket.status == "closed" and not by_system:
         raise Invalid("status", "Status: closed prevents ticket update")
     if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
         raise Conflict("Safe Update prevented the update due to outdated ticket data")
 
 
-def _write(made: Update, metadata: Json | None) -> tuple[Ticket, Audit]:
+def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]:
     world, ticket = made.world, made.ticket
     sla.follow(made)
     for fill in made.final:
         fill()
     ticket.generated_timestamp = int(world.clock.now)
-    audit = Audit(
+    audit = tb.Audit(
         id=world.new_number(),
         ticket_id=ticket.id,
         created_at=world.now,
@@ -228,10 +212,10 @@ def _write(made: Update, metadata: Json | None) -> tuple[Ticket, Audit]:
     return ticket, audit
 
 
-def _blank(world: Desk, actor: User) -> Ticket:
+def _blank(world: Desk, actor: tb.User) -> tb.Ticket:
     form = world.db.execute('SELECT id FROM zd_ticket_forms WHERE "default" = 1 LIMIT 1')
     brand = world.db.execute('SELECT id FROM zd_brands WHERE "default" = 1 LIMIT 1')
-    return Ticket(
+    return tb.Ticket(
         id=0,
         created_at=world.now,
         updated_at=world.now,
@@ -269,7 +253,7 @@ def _set(made: Update, wanted: Mapping[str, Any]) -> None:
         if ticket.organization_id is None:
             ticket.organization_id = requester.organization_id
     status = wanted.get("custom_status_id")
-    if status is not None and (found := find(world.db, CustomStatus, ticket.custom_status_id)) is not None:
+    if status is not None and (found := find(world.db, tb.CustomStatus, ticket.custom_status_id)) is not None:
         ticket.status = found.status_category
     elif status is not None:
         raise Invalid("custom_status_id", "Ticket status: is invalid", "InvalidValue")
@@ -284,7 +268,7 @@ def _typed(name: str, value: Any) -> Any:
             raise Invalid(name, f"{title}: {value} is not included in the list", "InvalidValue")
         return str(value).lower()
     try:
-        found = convert(Ticket, name, value)
+        found = convert(tb.Ticket, name, value)
         if name == "due_at":
             found = _day(found)
     except ValueError as error:
@@ -309,7 +293,7 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
     ]
     if not pairs:
         return
-    fields = {one.id: one for one in select(made.world.db, TicketField)}
+    fields = {one.id: one for one in select(made.world.db, tb.TicketField)}
     ticket = made.ticket
     custom, tags = dict(ticket.custom), {*ticket.tags}
     for key, value in pairs:
@@ -349,19 +333,19 @@ def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
     ticket.email_cc_ids = [*ticket.email_cc_ids, *(one for one in more if one not in ticket.email_cc_ids)]
 
 
-def user_of(world: Desk, email: str, field: str) -> User:
+def user_of(world: Desk, email: str, field: str) -> tb.User:
     """Returns the user with an e-mail.
 
     Raises:
         Invalid: The user does not exist.
     """
-    found = select(world.db, User, "email = ? AND active = 1", email.strip().lower())
+    found = select(world.db, tb.User, "email = ? AND active = 1", email.strip().lower())
     if not found:
         raise Invalid(field, f"{field.capitalize()}: {email} is not a user", "InvalidValue")
     return found[0]
 
 
-def person(world: Desk, fields: Mapping[str, Any]) -> User:
+def person(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     """Returns the user with an e-mail, who is created if he does not exist.
 
     Raises:
@@ -370,7 +354,7 @@ def person(world: Desk, fields: Mapping[str, Any]) -> User:
     from .people import create_user
 
     email = str(fields.get("email") or "").strip().lower()
-    found = select(world.db, User, "email = ? AND active = 1", email) if email else []
+    found = select(world.db, tb.User, "email = ? AND active = 1", email) if email else []
     if found:
         return found[0]
     if email and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", email):
@@ -379,7 +363,7 @@ def person(world: Desk, fields: Mapping[str, Any]) -> User:
     return create_user(world, {**fields, "name": name, "email": email or None})
 
 
-def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
+def _comment(made: Update, wanted: Mapping[str, Any]) -> tb.Comment | None:
     given: Any = wanted.get("comment") or (wanted.get("description") if made.before is None else None) or {}
     given = record(given) or {"body": given or None}
     body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
@@ -406,11 +390,11 @@ def _comment(made: Update, wanted: Mapping[str, Any]) -> Comment | None:
     return found
 
 
-def comment(world: Desk, author: User, body: str, *, public: bool, via: Json) -> Comment:
+def comment(world: Desk, author: tb.User, body: str, *, public: bool, via: tb.Json) -> tb.Comment:
     """Returns a comment that is not yet a ticket's."""
     lines = html.escape(body, quote=False).split("\n")
     paragraphs = "\n<br> ".join(lines)
-    return Comment(
+    return tb.Comment(
         id=world.new_number(),
         author_id=author.id,
         body=body,
@@ -425,15 +409,15 @@ def comment(world: Desk, author: User, body: str, *, public: bool, via: Json) ->
     )
 
 
-def attach(world: Desk, tokens: list[str]) -> list[Json]:
+def attach(world: Desk, tokens: list[str]) -> list[tb.Json]:
     """Returns the attachments of uploads, which are used up.
 
     Raises:
         Invalid: A token is unknown or has expired.
     """
-    found: list[Json] = []
+    found: list[tb.Json] = []
     for token in tokens:
-        files = select(world.db, StoredFile, "upload = ? ORDER BY id", str(token))
+        files = select(world.db, tb.StoredFile, "upload = ? ORDER BY id", str(token))
         if not files or (files[0].expires or 0) < world.clock.now:
             raise Invalid("uploads", f"Uploads: {token} is not a valid upload token", "InvalidValue")
         for one in files:
@@ -442,7 +426,7 @@ def attach(world: Desk, tokens: list[str]) -> list[Json]:
     return found
 
 
-def attachment(file: StoredFile) -> Json:
+def attachment(file: Any) -> tb.Json:
     """Returns a file as an answer shows it; addresses begin with a placeholder for the host."""
     url = f"{{base}}/attachments/token/{file.token}/?name={file.file_name}"
     size = len(file.data)
@@ -468,7 +452,9 @@ def _imply(made: Update, wanted: Mapping[str, Any]) -> None:
         if ticket.status == "new" and "status" not in wanted:
             ticket.status = "open"
     if ticket.group_id != old_group and ticket.assignee_id is not None and ticket.group_id is not None:
-        members = select(world.db, GroupMembership, "user_id = ? AND group_id = ?", ticket.assignee_id, ticket.group_id)
+        members = select(
+            world.db, tb.GroupMembership, "user_id = ? AND group_id = ?", ticket.assignee_id, ticket.group_id
+        )
         if not members:
             ticket.assignee_id = None
     said = made.comment is not None and not made.comment.by_agent
@@ -499,7 +485,7 @@ def _validate(made: Update) -> None:
         if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):
             raise Invalid(name, f"{name[:-3].capitalize()}: is invalid", "InvalidValue")
     if ticket.problem_id is not None and (before is None or ticket.problem_id != before.problem_id):
-        problem = find(world.db, Ticket, ticket.problem_id)
+        problem = find(world.db, tb.Ticket, ticket.problem_id)
         if problem is None or problem.type != "problem" or ticket.type != "incident":
             raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident", "InvalidValue")
     if ticket.status in {"solved", "closed"} and (before is None or before.status not in {"solved", "closed"}):
@@ -512,16 +498,16 @@ def _require(made: Update) -> None:
     missing: list[tuple[str, int | None, str]] = []
     if ticket.assignee_id is None:
         missing.append(("Assignee", None, "FieldAssignee"))
-    form = find(made.world.db, TicketForm, ticket.ticket_form_id)
+    form = find(made.world.db, tb.TicketForm, ticket.ticket_form_id)
     on_form = {*form.ticket_field_ids} if form else set[int]()
     demanded = {
         child.get("id")
-        for one in (form.agent_conditions if form else [])
+        for one in map(record, form.agent_conditions if form else ())
         if str(ticket.custom.get(str(one.get("parent_field_id")))) == str(one.get("value"))
         for child in map(record, listed(one.get("child_fields")))
         if child.get("is_required") or "solved" in record(child.get("required_on_statuses")).get("statuses", [])
     }
-    for one in select(made.world.db, TicketField, "active = 1 AND removable = 1 ORDER BY position, id"):
+    for one in select(made.world.db, tb.TicketField, "active = 1 AND removable = 1 ORDER BY position, id"):
         needed = (one.required and (not form or one.id in on_form)) or one.id in demanded
         if needed and ticket.custom.get(str(one.id)) in (None, "", False, []):
             missing.append((one.title, one.id, f"Field{one.type.capitalize()}"))
@@ -539,22 +525,21 @@ def _require(made: Update) -> None:
 # -- problems and incidents
 
 
-def _incidents(world: Desk, ticket: Ticket, before: Ticket | None) -> None:
+def _incidents(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> None:
     for number in {ticket.problem_id, before.problem_id if before else None} - {None}:
         has = "EXISTS (SELECT 1 FROM zd_tickets i WHERE i.problem_id = ?)"
         world.db.execute(f"UPDATE zd_tickets SET has_incidents = {has} WHERE id = ?", number, number)
 
 
 def _solve_incidents(made: Update) -> None:
-    via = {"channel": "rule", "source": {"from": {"ticket_id": made.ticket.id, "subject": made.ticket.subject},
-                                         "to": {}, "rel": "problem"}}  # fmt: skip
+    origin = channel("rule", "problem", ticket_id=made.ticket.id, subject=made.ticket.subject)
     wanted: dict[str, Any] = {"status": "solved"}
     if made.comment is not None:
         wanted["comment"] = {"body": made.comment.body, "public": made.comment.public}
     where = "problem_id = ? AND deleted = 0 AND status NOT IN ('solved', 'closed') ORDER BY id"
-    for one in select(made.world.db, Ticket, where, made.ticket.id):
+    for one in select(made.world.db, tb.Ticket, where, made.ticket.id):
         more = {} if one.assignee_id else {"assignee_id": made.ticket.assignee_id}
-        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=via)
+        commit(made.world, made.actor, one, wanted={**wanted, **more}, via=origin)
 
 
 def shown(value: Any) -> Any:

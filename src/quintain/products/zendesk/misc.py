@@ -15,24 +15,12 @@ from quintain.resources.web.rows import count, delete, find, insert, marks, sele
 from quintain.resources.web.world import BackgroundJob
 
 from . import search
-from .account import Conflict, Desk, Invalid, moment, record, seconds
+from . import tables as tb
+from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
-from .tables import (
-    Article,
-    Audit,
-    Json,
-    Metric,
-    MetricEvent,
-    SatisfactionRating,
-    StoredFile,
-    SuspendedTicket,
-    Ticket,
-    Token,
-    User,
-)
 from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
-from .wire import API, Caller, Refusals, job_status, link, offset_links, whole
+from .wire import API, Caller, Refusals, job_status, link, offset_links, only, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -163,11 +151,11 @@ def _start(world: Desk, exchange: Exchange) -> int:
 
 _EXPORTS: dict[str, tuple[str, Any]] = {
     # Seconds since epoch by which rows are exported.
-    "tickets": ("generated_timestamp", Ticket),
-    "users": ("CAST(strftime('%s', updated_at) AS INTEGER)", User),
+    "tickets": ("generated_timestamp", tb.Ticket),
+    "users": ("CAST(strftime('%s', updated_at) AS INTEGER)", tb.User),
     "organizations": ("CAST(strftime('%s', updated_at) AS INTEGER)", ORGANIZATIONS.row),
-    "ticket_metric_events": ("CAST(strftime('%s', time) AS INTEGER)", MetricEvent),
-    "ticket_events": ("CAST(strftime('%s', created_at) AS INTEGER)", Audit),
+    "ticket_metric_events": ("CAST(strftime('%s', time) AS INTEGER)", tb.MetricEvent),
+    "ticket_events": ("CAST(strftime('%s', created_at) AS INTEGER)", tb.Audit),
 }
 
 
@@ -180,12 +168,12 @@ def _decorated(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[st
         )
         return [{**row, **msgspec.json.decode(more[row["id"]])} for row in rows]
     if name == "ticket_events":
-        found = select(world.db, Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
+        found = select(world.db, tb.Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
         return [_event(world, exchange, one) for one in found]
     return SPECS[name.removesuffix("s")].decorated(world, exchange, rows)  # type: ignore[no-any-return]
 
 
-def _event(world: Desk, exchange: Exchange, audit: Audit) -> Json:
+def _event(world: Desk, exchange: Exchange, audit: tb.Audit) -> tb.Json:
     events = audit_shown(world, exchange, audit)["events"]
     if "comment_events" not in exchange.query.get("include", ""):
         events = [one for one in events if one["type"] != "Comment"]
@@ -199,43 +187,43 @@ def _event(world: Desk, exchange: Exchange, audit: Audit) -> Json:
             "metadata": audit.metadata, "event_type": "Audit", "child_events": children}  # fmt: skip
 
 
+def _page(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]], **more: Any) -> tb.Json:
+    rows = _decorated(world, exchange, name, rows=rows)
+    if name == "tickets" and "include" in exchange.query:
+        sideload(world, exchange, {}, rows=rows)
+    return {name: rows, **more}
+
+
+def _last(world: Desk, at: str, kind: Any, *, rows: list[dict[str, Any]]) -> int:
+    return int(world.db.execute(f"SELECT {at} FROM {table_name(kind)} WHERE id = ?", rows[-1]["id"])[0][0])
+
+
 def _since(name: str) -> Any:
     at, kind = _EXPORTS[name]
 
     def since(world: Desk, exchange: Exchange) -> Any:
         start = _start(world, exchange)
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
-        where = f"{at} >= ? ORDER BY {at}, id LIMIT ?"
-        found = shown(world.db, kind, where, start, size)
+        found = shown(world.db, kind, f"{at} >= ? ORDER BY {at}, id LIMIT ?", start, size)
         more = len(found) == size
-        if found:  # All rows of the last second belong to the page, or the next one would leave some out.
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
-            end = world.db.execute(sql, found[-1]["id"])[0][0]
-            if more:
-                found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
-                end += 1
-        else:
-            end = None
-        rows = _decorated(world, exchange, name, rows=found)
-        _sideload(world, exchange, name, rows=rows)
-        following = link(exchange, start_time=end) if end is not None else link(exchange, start_time=start)
-        return {name: rows, "count": len(rows), "end_of_stream": not more, "end_time": end, "next_page": following}
+        end = _last(world, at, kind, rows=found) if found else None
+        if more and end is not None:  # All rows of the last second belong to the page, or the next leaves some out.
+            found = shown(world.db, kind, f"{at} BETWEEN ? AND ? ORDER BY {at}, id", start, end)
+            end += 1
+        following = link(exchange, start_time=start if end is None else end)
+        return _page(world, exchange, name, rows=found, count=len(found), end_of_stream=not more, end_time=end,
+                     next_page=following)  # fmt: skip
 
     return since
-
-
-def _sideload(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> None:
-    if name == "tickets" and "include" in exchange.query:
-        sideload(world, exchange, {}, rows=rows)
 
 
 def _by_cursor(name: str) -> Any:
     at, kind = _EXPORTS[name]
 
     def by_cursor(world: Desk, exchange: Exchange) -> Any:
-        cursor = exchange.query.get("cursor")
+        cursor, last = exchange.query.get("cursor"), -1
         if cursor is None:
-            start, last = _start(world, exchange), 0
+            start = _start(world, exchange)
         else:
             try:
                 begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
@@ -243,25 +231,14 @@ def _by_cursor(name: str) -> Any:
             except (binascii.Error, ValueError, OverflowError):
                 raise Refusals.attribute("The cursor is not valid") from None
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
-        found = shown(
-            world.db, kind, f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?", start, last if cursor else -1, size + 1
-        )
+        where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"
+        found = shown(world.db, kind, where, start, last, size + 1)
         more, found = len(found) > size, found[:size]
         if found:
-            sql = f"SELECT {at} FROM {table_name(kind)} WHERE id = ?"
-            start, last = world.db.execute(sql, found[-1]["id"])[0][0], found[-1]["id"]
-        after = base64.b64encode(f"{start}.0||{last}|".encode()).decode()
-        rows = _decorated(world, exchange, name, rows=found)
-        _sideload(world, exchange, name, rows=rows)
-        url = link(exchange, cursor=after, start_time=None)
-        return {
-            name: rows,
-            "after_url": url,
-            "before_url": None,
-            "after_cursor": after,
-            "before_cursor": None,
-            "end_of_stream": not more,
-        }
+            start, last = _last(world, at, kind, rows=found), found[-1]["id"]
+        after = base64.b64encode(f"{start}.0||{max(0, last)}|".encode()).decode()
+        return _page(world, exchange, name, rows=found, after_url=link(exchange, cursor=after, start_time=None),
+                     before_url=None, after_cursor=after, before_cursor=None, end_of_stream=not more)  # fmt: skip
 
     return by_cursor
 
@@ -278,14 +255,14 @@ for _name in ("tickets", "users"):
 def _work(kind: str) -> Any:
     verb, _, noun = kind.partition(" ")
 
-    def work(world: Desk, caller_id: int, index: int, *, item: Json) -> Json:
+    def work(world: Desk, caller_id: int, index: int, *, item: tb.Json) -> tb.Json:
         who = world.user(caller_id)
         assert who is not None, "a job has a caller"
         caller = Caller(who.id, who.name, who.email, who.role, who.organization_id, who.ticket_restriction)
         exchange = Exchange(HttpRequest("JOB", "", ""), "", {}, caller=caller)
         try:
             with world.db.transaction():
-                done: Json = (
+                done: tb.Json = (
                     _TICKET_WORK[verb](world, who, item)
                     if noun == "tickets"
                     else _spec_work(world, exchange, kind, item=item)
@@ -314,24 +291,24 @@ def _words(error: Exception) -> str:
     return found or str(body.get("description", ""))
 
 
-def _create_ticket(world: Desk, who: User, item: Json) -> Json:
+def _create_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     ticket, _ = make(world, who, item)
     return {"id": ticket.id, "account_id": world.account_id}
 
 
-def _ticket_of(world: Desk, item: Json) -> Ticket:
-    found = find(world.db, Ticket, item.get("id"))
+def _ticket_of(world: Desk, item: tb.Json) -> tb.Ticket:
+    found = find(world.db, tb.Ticket, item.get("id"))
     if found is None or found.deleted:
         raise Refusals.missing()
     return found
 
 
-def _update_ticket(world: Desk, who: User, item: Json) -> Json:
+def _update_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     ticket, _ = commit(world, who, _ticket_of(world, item), wanted={k: v for k, v in item.items() if k != "id"})
     return {"action": "update", "id": ticket.id, "status": "Updated", "success": True}
 
 
-def _delete_ticket(world: Desk, who: User, item: Json) -> Json:
+def _delete_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     ticket = _ticket_of(world, item)
     remove(world, ticket, who.id)
     return {"action": "delete", "id": ticket.id, "status": "Deleted", "success": True}
@@ -346,7 +323,7 @@ _TICKET_WORK: dict[str, Any] = {
 _BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
 
 
-def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: Json) -> Json:
+def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Json:
     verb, _, noun = kind.partition(" ")
     spec = _BULK[noun]
     if verb == "create":
@@ -387,10 +364,8 @@ def many_jobs(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/job_statuses/{job}", who="agent")
 def job(world: Desk, exchange: Exchange) -> Any:
     """Shows a job."""
-    rows = select(world.db, BackgroundJob, "name = ?", exchange.params[0])
-    if not rows:
-        raise Refusals.missing()
-    return {"job_status": job_status(exchange, rows[0])}
+    rows = only(world.db, BackgroundJob, "name = ?", exchange.params[0])
+    return {"job_status": job_status(exchange, rows)}
 
 
 # -- uploads
@@ -408,11 +383,11 @@ def upload(world: Desk, exchange: Exchange) -> Any:
     own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
     expires = world.clock.now + UPLOAD_S
     kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
-    row = StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
+    row = tb.StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
         data=exchange.request.body,
                      expires=expires)  # fmt: skip
     insert(world.db, row)
-    files = [attachment(one) for one in select(world.db, StoredFile, "upload = ? ORDER BY id", token)]
+    files = [attachment(one) for one in select(world.db, tb.StoredFile, "upload = ? ORDER BY id", token)]
     shown_files = [based(exchange, msgspec.Raw(msgspec.json.encode(one))) for one in files]
     body = {"token": token, "expires_at": moment(expires), "attachments": shown_files, "attachment": shown_files[-1]}
     return {"upload": body}
@@ -421,15 +396,15 @@ def upload(world: Desk, exchange: Exchange) -> Any:
 @route("DELETE", "/api/v2/uploads/{token}", who="end", status=204)
 def remove_upload(world: Desk, exchange: Exchange) -> Any:
     """Drops an upload."""
-    if not count(world.db, StoredFile, "upload = ?", exchange.params[0]):
+    if not count(world.db, tb.StoredFile, "upload = ?", exchange.params[0]):
         raise Refusals.missing()
-    delete(world.db, StoredFile, "upload = ?", exchange.params[0])
+    delete(world.db, tb.StoredFile, "upload = ?", exchange.params[0])
 
 
 @route("GET", "/api/v2/attachments/{id}", who="agent")
 def show_attachment(world: Desk, exchange: Exchange) -> Any:
     """Shows a file."""
-    found = find(world.db, StoredFile, exchange.id)
+    found = find(world.db, tb.StoredFile, exchange.id)
     if found is None:
         raise Refusals.missing()
     return {"attachment": based(exchange, msgspec.Raw(msgspec.json.encode(attachment(found))))}
@@ -438,12 +413,10 @@ def show_attachment(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/attachments/token/{token}", who="anyone")
 def download(world: Desk, exchange: Exchange) -> Any:
     """Sends a file."""
-    found = select(world.db, StoredFile, "token = ?", exchange.params[0])
-    if not found:
-        raise Refusals.missing()
-    name = found[0].file_name.replace('"', "").replace("\n", "").replace("\r", "")
-    headers = [("content-type", found[0].content_type), ("content-disposition", f'attachment; filename="{name}"')]
-    return HttpResponse(200, found[0].data, headers)
+    found = only(world.db, tb.StoredFile, "token = ?", exchange.params[0])
+    name = found.file_name.replace('"', "").replace("\n", "").replace("\r", "")
+    headers = [("content-type", found.content_type), ("content-disposition", f'attachment; filename="{name}"')]
+    return HttpResponse(200, found.data, headers)
 
 
 # -- the rest
@@ -453,13 +426,13 @@ def download(world: Desk, exchange: Exchange) -> Any:
 def oauth(world: Desk, exchange: Exchange) -> Any:
     """Gives an access token for a grant."""
     given = exchange.json
-    found = select(world.db, Token, "value = ? AND client <> ''", str(given.get("client_secret") or ""))
+    found = select(world.db, tb.Token, "value = ? AND client <> ''", str(given.get("client_secret") or ""))
     known = found and given.get("client_id") == found[0].client
     if not known or given.get("grant_type") not in {"client_credentials", "authorization_code", "refresh_token"}:
         raise Refuse(401, {"error": "invalid_client", "error_description": "The client or the grant is not known"})
     value = hashlib.blake2b(f"o{world.last_id}".encode(), digest_size=32).hexdigest()
     scopes = str(given.get("scope") or "read write")
-    insert(world.db, Token(id=world.new_number(), value=value, user_id=found[0].user_id, scopes=scopes))
+    insert(world.db, tb.Token(id=world.new_number(), value=value, user_id=found[0].user_id, scopes=scopes))
     return {"access_token": value, "token_type": "bearer", "scope": scopes}
 
 
@@ -473,19 +446,18 @@ def locales(world: Desk, exchange: Exchange) -> Any:
     return {"locales": rows, "next_page": None, "previous_page": None, "count": len(rows)}
 
 
-RATINGS = ResourceSpec(name="satisfaction_rating", row=SatisfactionRating, path="/api/v2/satisfaction_ratings",
+RATINGS = ResourceSpec(name="satisfaction_rating", row=tb.SatisfactionRating, path="/api/v2/satisfaction_ratings",
     style=API,
                        verbs=("list", "show", "count"))  # fmt: skip
-SUSPENDED = ResourceSpec(name="suspended_ticket", row=SuspendedTicket, path="/api/v2/suspended_tickets", style=API,
+SUSPENDED = ResourceSpec(name="suspended_ticket", row=tb.SuspendedTicket, path="/api/v2/suspended_tickets", style=API,
     write="agent",
                          verbs=("list", "show", "delete"))  # fmt: skip
 ARTICLES = ResourceSpec(
-    name="article", row=Article, path="/api/v2/help_center/articles", style=API, read="anyone", where="draft = 0",
-    verbs=("list", "show", "create", "update", "delete"), required=("title",),
-    writable=("title", "body", "locale", "draft", "section_id", "label_names", "author_id"),
+    name="article", row=tb.Article, path="/api/v2/help_center/articles", style=API, read="anyone", where="draft = 0",
+    verbs=("list", "show", "create", "update", "delete"),
 )  # fmt: skip
 METRICS = ResourceSpec(
-    name="ticket_metric", row=Metric, path="/api/v2/ticket_metrics", style=API, verbs=("list", "show")
+    name="ticket_metric", row=tb.Metric, path="/api/v2/ticket_metrics", style=API, verbs=("list", "show")
 )
 for _spec in (RATINGS, SUSPENDED, ARTICLES, METRICS):
     _spec.mount(ROUTES)
@@ -508,10 +480,8 @@ def recover(world: Desk, exchange: Exchange) -> Any:
     assert who is not None, "a caller is a user"
     author = {"name": row.author.get("name") or "Unknown", "email": row.author.get("email")}
     wanted = {"subject": row.subject, "requester": author, "comment": {"body": row.content or "(empty)"}}
-    ticket, _ = commit(
-        world, who, None, wanted=wanted, via={"channel": "email", "source": {"from": {}, "to": {}, "rel": None}}
-    )
-    delete(world.db, SuspendedTicket, "id = ?", row.id)
+    ticket, _ = commit(world, who, None, wanted=wanted, via=channel("email"))
+    delete(world.db, tb.SuspendedTicket, "id = ?", row.id)
     return {"ticket": TICKETS.one(world, exchange, ticket.id)}
 
 

@@ -10,17 +10,9 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes
 from quintain.resources.web.rows import count, delete, find, insert, save, select, update
 
-from .account import AGENTS, Desk, record, whole_number
-from .tables import (
-    AgentGroup,
-    GroupMembership,
-    Identity,
-    Organization,
-    OrganizationMembership,
-    Ticket,
-    User,
-)
-from .wire import ANONYMOUS, API, Refusals
+from . import tables as tb
+from .account import AGENTS, Desk, Invalid, record, whole_number
+from .wire import ANONYMOUS, API, Refusals, only
 
 USER_FIELDS = (
     "name", "email", "time_zone", "iana_time_zone", "phone", "locale_id", "locale", "organization_id", "role",
@@ -36,17 +28,17 @@ route = ROUTES.route
 # -- rules
 
 
-def create_user(world: Desk, fields: Mapping[str, Any]) -> User:
+def create_user(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     """Creates a user from fields that were checked."""
     known = {name: fields[name] for name in USER_FIELDS if fields.get(name) is not None}
-    user = User(id=world.new_number(), created_at=world.now, updated_at=world.now, **known)
+    user = tb.User(id=world.new_number(), created_at=world.now, updated_at=world.now, **known)
     _settle(world, user)
     insert(world.db, user)
     follow_user(world, user, None)
     return user
 
 
-def _settle(world: Desk, user: User) -> None:
+def _settle(world: Desk, user: tb.User) -> None:
     """Sets what the role and the domain of a user imply."""
     if user.role in AGENTS:
         user.restricted_agent = user.restricted_agent and user.role == "agent" and user.ticket_restriction is not None
@@ -60,19 +52,19 @@ def _settle(world: Desk, user: User) -> None:
         user.organization_id = found[0][0] if found else None
 
 
-def follow_user(world: Desk, user: User, before: User | None) -> None:
+def follow_user(world: Desk, user: tb.User, before: tb.User | None) -> None:
     """Keeps identities and memberships in step with a user."""
     if user.email and (before is None or before.email != user.email):
-        delete(world.db, Identity, 'user_id = ? AND "primary" = 1', user.id)
-        mine = select(world.db, Identity, "user_id = ? AND value = ?", user.id, user.email)
+        delete(world.db, tb.Identity, 'user_id = ? AND "primary" = 1', user.id)
+        mine = select(world.db, tb.Identity, "user_id = ? AND value = ?", user.id, user.email)
         if not mine:
-            insert(world.db, Identity(id=world.new_number(), user_id=user.id, value=user.email, primary=True,
+            insert(world.db, tb.Identity(id=world.new_number(), user_id=user.id, value=user.email, primary=True,
                                       verified=user.verified, created_at=world.now, updated_at=world.now))  # fmt: skip
         else:
             update(world.db, mine[0], primary=True)
     if user.organization_id and (before is None or before.organization_id != user.organization_id):
-        delete(world.db, OrganizationMembership, 'user_id = ? AND "default" = 1', user.id)
-        row = OrganizationMembership(id=world.new_number(), user_id=user.id, organization_id=user.organization_id,
+        delete(world.db, tb.OrganizationMembership, 'user_id = ? AND "default" = 1', user.id)
+        row = tb.OrganizationMembership(id=world.new_number(), user_id=user.id, organization_id=user.organization_id,
                                      created_at=world.now, updated_at=world.now)  # fmt: skip
         insert(world.db, row)
     if user.role in AGENTS and not world.groups_of(user.id):
@@ -83,10 +75,10 @@ def follow_user(world: Desk, user: User, before: User | None) -> None:
             join(world, user.id, group)
 
 
-def join(world: Desk, user_id: int, group_id: int) -> GroupMembership:
+def join(world: Desk, user_id: int, group_id: int) -> Any:
     """Makes an agent a member of a group; the first one is the default."""
     first = not world.groups_of(user_id)
-    row = GroupMembership(id=world.new_number(), user_id=user_id, group_id=group_id, default=first,
+    row = tb.GroupMembership(id=world.new_number(), user_id=user_id, group_id=group_id, default=first,
                           created_at=world.now, updated_at=world.now)  # fmt: skip
     insert(world.db, row)
     if first:
@@ -98,7 +90,7 @@ def _ids(world: Desk, sql: str, *values: Any) -> list[int]:
     return [one for (one,) in world.db.execute(sql, *values)]
 
 
-def merge_users(world: Desk, source: User, target: User) -> None:
+def merge_users(world: Desk, source: tb.User, target: tb.User) -> None:
     """Moves tickets and identities of a user to another, and deletes the first."""
     for column in ("requester_id", "submitter_id"):
         world.db.execute(f"UPDATE zd_tickets SET {column} = ? WHERE {column} = ?", target.id, source.id)
@@ -107,32 +99,31 @@ def merge_users(world: Desk, source: User, target: User) -> None:
     _deactivate(world, source)
 
 
-def _deactivate(world: Desk, user: User) -> None:
+def _deactivate(world: Desk, user: tb.User) -> None:
     update(world.db, user, active=False, email=None, organization_id=None, updated_at=world.now)
-    for kind in (GroupMembership, OrganizationMembership, Identity):
+    for kind in (tb.GroupMembership, tb.OrganizationMembership, tb.Identity):
         delete(world.db, kind, "user_id = ?", user.id)
 
 
 # -- users
 
 
-def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: User | None) -> dict[str, Any]:
+def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: tb.User | None) -> dict[str, Any]:
     if isinstance(fields.get("email"), str):
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
     if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
-        raise API.invalid({"email": [(f"Email: {email} is not properly formatted", "InvalidFormat")]})
+        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
     if email and _taken(world, str(email), row.id if row else None):
-        words = f"Email: {email} is already being used by another user"
-        raise API.invalid({"email": [(words, "DuplicateValue")]})
+        raise Invalid("email", f"Email: {email} is already being used by another user", "DuplicateValue")
     role = fields.get("role")
     if role is not None and role not in {"end-user", *AGENTS}:
-        raise API.invalid({"role": [(f"Role: {role} is not valid", "InvalidValue")]})
+        raise Invalid("role", f"Role: {role} is not valid", "InvalidValue")
     raised = role in AGENTS and (row is None or row.role != role)
     if raised and exchange.caller.role != "admin":
         raise Refusals.forbidden()
     if named := record(fields.get("organization")):
-        found = select(world.db, Organization, "lower(name) = lower(?)", str(named.get("name")))
+        found = select(world.db, tb.Organization, "lower(name) = lower(?)", str(named.get("name")))
         fields["organization_id"] = found[0].id if found else None
     if isinstance(fields.get("user_fields"), dict) and row is not None:
         fields["user_fields"] = {**row.user_fields, **fields["user_fields"]}
@@ -140,22 +131,22 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
 
 
 def _taken(world: Desk, email: str, mine: int | None) -> bool:
-    return bool(count(world.db, Identity, "value = ? AND user_id <> ?", email, mine or 0))
+    return bool(count(world.db, tb.Identity, "value = ? AND user_id <> ?", email, mine or 0))
 
 
-def _after_user(world: Desk, exchange: Exchange, row: User, *, before: User | None) -> None:
+def _after_user(world: Desk, exchange: Exchange, row: tb.User, *, before: tb.User | None) -> None:
     settled = copy(row)
     _settle(world, row)
     save(world.db, row, settled)
     follow_user(world, row, before)
 
 
-def _remove_user(world: Desk, exchange: Exchange, row: User) -> Any:
-    open_tickets = count(world.db, Ticket, "assignee_id = ? AND status <> 'closed' AND deleted = 0", row.id)
-    asked = count(world.db, Ticket, "requester_id = ? AND status <> 'closed' AND deleted = 0", row.id)
+def _remove_user(world: Desk, exchange: Exchange, row: tb.User) -> Any:
+    open_tickets = count(world.db, tb.Ticket, "assignee_id = ? AND status <> 'closed' AND deleted = 0", row.id)
+    asked = count(world.db, tb.Ticket, "requester_id = ? AND status <> 'closed' AND deleted = 0", row.id)
     if open_tickets or asked:
         words = "User: cannot be deleted because it has tickets that are not closed"
-        raise API.invalid({"base": [(words, "UserHasOpenTickets")]})
+        raise Invalid("base", words, "UserHasOpenTickets")
     _deactivate(world, row)
     exchange.status = 200
     return {"user": USERS.one(world, exchange, row.id)}
@@ -180,12 +171,15 @@ def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> 
     ]
 
 
+_MEMBERS = "SELECT user_id FROM zd_group_memberships WHERE"
 USERS = ResourceSpec(
-    name="user", row=User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
+    name="user", row=tb.User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
     after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users,
+    lists={"/api/v2/organizations/{id}/users": "active = 1 AND organization_id = ?",
+           "/api/v2/groups/{id}/users": f"active = 1 AND id IN ({_MEMBERS} group_id = ?)"},
 )  # fmt: skip
 
 
@@ -212,18 +206,23 @@ def update_me(world: Desk, exchange: Exchange) -> Any:
 def create_or_update(world: Desk, exchange: Exchange) -> Any:
     """Changes the user with this e-mail or external identifier, or creates him."""
     fields = exchange.part("user")
-    found: list[User] = []
+    found: list[tb.User] = []
     if fields.get("external_id"):
-        found = select(world.db, User, "external_id = ? AND active = 1", str(fields["external_id"]))
+        found = select(world.db, tb.User, "external_id = ? AND active = 1", str(fields["external_id"]))
     if not found and fields.get("email"):
-        found = select(world.db, User, "email = ? AND active = 1", str(fields["email"]).lower())
+        found = select(world.db, tb.User, "email = ? AND active = 1", str(fields["email"]).lower())
+    return _put(world, exchange, USERS, fields=fields, found=found)
+
+
+def _put(world: Desk, exchange: Exchange, spec: ResourceSpec, *, fields: dict[str, Any], found: list[Any]) -> Any:
+    """Changes what was found, or creates a row."""
     if found:
-        USERS.update(world, exchange, found[0], fields=fields)
-        return {"user": USERS.one(world, exchange, found[0].id)}
-    row = USERS.create(world, exchange, fields)
+        spec.update(world, exchange, found[0], fields=fields)
+        return {spec.name: spec.one(world, exchange, found[0].id)}
+    row = spec.create(world, exchange, fields)
     exchange.status = 201
-    exchange.headers.append(("location", f"{exchange.base}{USERS.path}/{row.id}.json"))
-    return {"user": USERS.one(world, exchange, row.id)}
+    exchange.headers.append(("location", f"{exchange.base}{spec.path}/{row.id}.json"))
+    return {spec.name: spec.one(world, exchange, row.id)}
 
 
 @route("GET", "/api/v2/users/search", "/api/v2/users/autocomplete", who="agent")
@@ -245,14 +244,14 @@ def related(world: Desk, exchange: Exchange) -> Any:
     """Counts the tickets of a user."""
     user = USERS.need(world, exchange, exchange.id)
     tickets = {
-        name: count(world.db, Ticket, f"deleted = 0 AND {column} = ?", user.id)
+        name: count(world.db, tb.Ticket, f"deleted = 0 AND {column} = ?", user.id)
         for name, column in (("requested_tickets", "requester_id"), ("assigned_tickets", "assignee_id"))
     }
     where = "deleted = 0 AND EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"
     return {
         "user_related": {
             **{f"{name}": n for name, n in tickets.items()},
-            "ccd_tickets": count(world.db, Ticket, where, user.id),
+            "ccd_tickets": count(world.db, tb.Ticket, where, user.id),
         }
     }
 
@@ -262,9 +261,9 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     """Merges a user into another."""
     source = USERS.need(world, exchange, exchange.id)
     given = exchange.part("user")
-    target = find(world.db, User, whole_number(given.get("id")))
+    target = find(world.db, tb.User, whole_number(given.get("id")))
     if target is None and given.get("email"):
-        target = next(iter(select(world.db, User, "email = ? AND active = 1", str(given["email"]).lower())), None)
+        target = next(iter(select(world.db, tb.User, "email = ? AND active = 1", str(given["email"]).lower())), None)
     if target is None or not target.active or target.id == source.id:
         raise Refusals.missing()
     if source.role in AGENTS or target.role in AGENTS:
@@ -274,9 +273,8 @@ def merge(world: Desk, exchange: Exchange) -> Any:
 
 
 IDENTITIES = ResourceSpec(
-    name="identity", plural="identities", row=Identity, path="/api/v2/identities", style=API, verbs=(),
-    writable=("type", "value", "verified", "user_id"), required=("value",),
-    keys={"user_id": "/api/v2/users/{id}/identities"},
+    name="identity", plural="identities", row=tb.Identity, path="/api/v2/identities", style=API, verbs=(),
+    lists={"/api/v2/users/{id}/identities": "user_id = ?"},
 )  # fmt: skip
 
 
@@ -287,7 +285,7 @@ def add_identity(world: Desk, exchange: Exchange) -> Any:
     given = exchange.part("identity")
     value = str(given.get("value") or "").strip().lower()
     if _taken(world, value, user.id):
-        raise API.invalid({"value": [(f"Email: {value} is already being used by another user", "DuplicateValue")]})
+        raise Invalid("value", f"Email: {value} is already being used by another user", "DuplicateValue")
     row = IDENTITIES.create(world, exchange, {**given, "value": value, "user_id": user.id})
     body = {"identity": IDENTITIES.one(world, exchange, row.id)}
     return API.created(
@@ -304,55 +302,48 @@ def show_identity(world: Desk, exchange: Exchange) -> Any:
 @route("DELETE", "/api/v2/users/{id}/identities/{id}", who="agent", status=204)
 def remove_identity(world: Desk, exchange: Exchange) -> Any:
     """Removes an address that is not the user's first."""
-    found = select(world.db, Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
-    if not found:
-        raise Refusals.missing()
-    if found[0].primary:
-        raise API.invalid({"base": [("Identity: the primary identity cannot be deleted", "InvalidValue")]})
-    delete(world.db, Identity, "id = ?", found[0].id)
+    found = only(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    if found.primary:
+        raise Invalid("base", "Identity: the primary identity cannot be deleted", "InvalidValue")
+    delete(world.db, tb.Identity, "id = ?", found.id)
 
 
 @route("PUT", "/api/v2/users/{id}/identities/{id}/make_primary", who="agent")
 def make_primary(world: Desk, exchange: Exchange) -> Any:
     """Makes an address the user's first."""
     user = USERS.need(world, exchange, exchange.id)
-    found = select(world.db, Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
-    if not found:
-        raise Refusals.missing()
-    world.db.execute('UPDATE zd_identities SET "primary" = (id = ?) WHERE user_id = ?', found[0].id, user.id)
-    update(world.db, user, email=found[0].value, updated_at=world.now)
+    found = only(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), user.id)
+    world.db.execute('UPDATE zd_identities SET "primary" = (id = ?) WHERE user_id = ?', found.id, user.id)
+    update(world.db, user, email=found.value, updated_at=world.now)
     return IDENTITIES.answer_list(world, exchange, "user_id = ?", user.id)
 
 
 # -- organizations, groups, memberships
 
-ORGANIZATION_FIELDS = ("name", "shared_tickets", "shared_comments", "external_id", "domain_names", "details", "notes",
-                       "group_id", "tags", "organization_fields")  # fmt: skip
 
-
-def _clean_organization(
-    world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Organization | None
-) -> dict[str, Any]:
+def _clean_organization(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     if isinstance(fields.get("organization_fields"), dict) and row is not None:
         fields["organization_fields"] = {**row.organization_fields, **fields["organization_fields"]}
     return fields
 
 
-def _remove_organization(world: Desk, exchange: Exchange, row: Organization) -> None:
+def _remove_organization(world: Desk, exchange: Exchange, row: Any) -> None:
     world.db.execute("UPDATE zd_users SET organization_id = NULL WHERE organization_id = ?", row.id)
     world.db.execute(
         "UPDATE zd_tickets SET organization_id = NULL WHERE organization_id = ? AND status <> 'closed'", row.id
     )
-    delete(world.db, OrganizationMembership, "organization_id = ?", row.id)
-    delete(world.db, Organization, "id = ?", row.id)
+    delete(world.db, tb.OrganizationMembership, "organization_id = ?", row.id)
+    delete(world.db, tb.Organization, "id = ?", row.id)
 
 
 ORGANIZATIONS = ResourceSpec(
-    name="organization", row=Organization, path="/api/v2/organizations", style=API, write="agent",
+    name="organization", row=tb.Organization, path="/api/v2/organizations", style=API, write="agent",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
-    sort=("name", "created_at", "updated_at", "id"), writable=ORGANIZATION_FIELDS, required=("name",), unique=("name",),
+    sort=("name", "created_at", "updated_at", "id"), unique=("name",),
     clean=_clean_organization, removed=_remove_organization,
+    lists={"/api/v2/users/{id}/organizations":
+           "id IN (SELECT organization_id FROM zd_organization_memberships WHERE user_id = ?)"},
 )  # fmt: skip
 
 
@@ -371,98 +362,62 @@ def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     fields = exchange.part("organization")
     found = select(
         world.db,
-        Organization,
+        tb.Organization,
         "id = ? OR external_id = ?",
         whole_number(fields.get("id")),
         str(fields.get("external_id") or "") or None,
     )
-    if found:
-        ORGANIZATIONS.update(world, exchange, found[0], fields=fields)
-        return {"organization": ORGANIZATIONS.one(world, exchange, found[0].id)}
-    row = ORGANIZATIONS.create(world, exchange, fields)
-    exchange.status = 201
-    return {"organization": ORGANIZATIONS.one(world, exchange, row.id)}
+    return _put(world, exchange, ORGANIZATIONS, fields=fields, found=found)
 
 
-@route("GET", "/api/v2/organizations/{id}/users", "/api/v2/groups/{id}/users", who="agent")
-def users_of(world: Desk, exchange: Exchange) -> Any:
-    """Lists the users of an organization, or the agents of a group."""
-    if "/groups/" in exchange.request.path:
-        where = "active = 1 AND id IN (SELECT user_id FROM zd_group_memberships WHERE group_id = ?)"
-    else:
-        where = "active = 1 AND organization_id = ?"
-    return USERS.answer_list(world, exchange, where, exchange.id)
-
-
-def _remove_group(world: Desk, exchange: Exchange, row: AgentGroup) -> None:
+def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
     if row.default:
-        raise API.invalid({"base": [("Group: the default group cannot be deleted", "InvalidValue")]})
+        raise Invalid("base", "Group: the default group cannot be deleted", "InvalidValue")
     update(world.db, row, deleted=True, updated_at=world.now)
-    delete(world.db, GroupMembership, "group_id = ?", row.id)
+    delete(world.db, tb.GroupMembership, "group_id = ?", row.id)
 
 
 GROUPS = ResourceSpec(
-    name="group", row=AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
-    writable=("name", "description", "is_public", "default"), required=("name",), unique=("name",),
-    removed=_remove_group,
+    name="group", row=tb.AgentGroup, path="/api/v2/groups", style=API, where="deleted = 0", sort=("name", "id"),
+    unique=("name",), removed=_remove_group,
+    lists={"/api/v2/groups/assignable": "1",
+           "/api/v2/users/{id}/groups": "id IN (SELECT group_id FROM zd_group_memberships WHERE user_id = ?)"},
     verbs=("list", "show", "create", "update", "delete", "count"),
 )  # fmt: skip
-
-
-@route("GET", "/api/v2/groups/assignable", who="agent")
-def assignable_groups(world: Desk, exchange: Exchange) -> Any:
-    """Lists the groups."""
-    return GROUPS.answer_list(world, exchange)
-
-
-@route("GET", "/api/v2/users/{id}/groups", who="agent")
-def groups_of_user(world: Desk, exchange: Exchange) -> Any:
-    """Lists the groups of an agent."""
-    where = "id IN (SELECT group_id FROM zd_group_memberships WHERE user_id = ?)"
-    return GROUPS.answer_list(world, exchange, where, exchange.id)
-
-
-@route("GET", "/api/v2/users/{id}/organizations", who="agent")
-def organizations_of_user(world: Desk, exchange: Exchange) -> Any:
-    """Lists the organizations of a user."""
-    where = "id IN (SELECT organization_id FROM zd_organization_memberships WHERE user_id = ?)"
-    return ORGANIZATIONS.answer_list(world, exchange, where, exchange.id)
 
 
 def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     user = world.user(fields.get("user_id"))
     if user is None or ("group_id" in fields and user.role not in AGENTS):
-        raise API.invalid({"user": [("User: is not an agent of this account", "InvalidValue")]})
+        raise Invalid("user", "User: is not an agent of this account", "InvalidValue")
     if "group_id" in fields:
         fields["default"] = not world.groups_of(user.id)
         if fields["group_id"] in world.groups_of(user.id):
-            raise API.invalid({"user_id": [("User: is already a member of the group", "DuplicateValue")]})
+            raise Invalid("user_id", "User: is already a member of the group", "DuplicateValue")
     return fields
 
 
 GROUP_MEMBERSHIPS = ResourceSpec(
-    name="group_membership", row=GroupMembership, path="/api/v2/group_memberships", style=API, clean=_clean_membership,
-    writable=("user_id", "group_id", "default"), required=("user_id", "group_id"),
+    name="group_membership", row=tb.GroupMembership, path="/api/v2/group_memberships", style=API,
+    clean=_clean_membership,
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"),
-    keys={"user_id": "/api/v2/users/{id}/group_memberships", "group_id": "/api/v2/groups/{id}/memberships"},
+    lists={"/api/v2/users/{id}/group_memberships": "user_id = ?", "/api/v2/groups/{id}/memberships": "group_id = ?"},
 )  # fmt: skip
 ORGANIZATION_MEMBERSHIPS = ResourceSpec(
-    name="organization_membership", row=OrganizationMembership, path="/api/v2/organization_memberships", style=API,
-    write="agent", writable=("user_id", "organization_id", "default"), required=("user_id", "organization_id"),
+    name="organization_membership", row=tb.OrganizationMembership, path="/api/v2/organization_memberships", style=API,
+    write="agent",
     verbs=("list", "show", "create", "delete", "create_many", "destroy_many"), clean=_clean_membership,
-    keys={"user_id": "/api/v2/users/{id}/organization_memberships",
-          "organization_id": "/api/v2/organizations/{id}/organization_memberships"},
+    lists={"/api/v2/users/{id}/organization_memberships": "user_id = ?",
+           "/api/v2/organizations/{id}/organization_memberships": "organization_id = ?"},
 )  # fmt: skip
 
 
 @route("PUT", "/api/v2/users/{id}/group_memberships/{id}/make_default", who="admin")
 def make_default(world: Desk, exchange: Exchange) -> Any:
     """Makes a membership the default of its agent."""
-    found = select(world.db, GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
-    if not found:
-        raise Refusals.missing()
-    world.db.execute('UPDATE zd_group_memberships SET "default" = (id = ?) WHERE user_id = ?', found[0].id, exchange.id)
-    world.db.execute("UPDATE zd_users SET default_group_id = ? WHERE id = ?", found[0].group_id, exchange.id)
+    found = only(world.db, tb.GroupMembership, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
+    world.db.execute('UPDATE zd_group_memberships SET "default" = (id = ?) WHERE user_id = ?', found.id, exchange.id)
+    world.db.execute("UPDATE zd_users SET default_group_id = ? WHERE id = ?", found.group_id, exchange.id)
     return GROUP_MEMBERSHIPS.answer_list(world, exchange, "user_id = ?", exchange.id)
 
 

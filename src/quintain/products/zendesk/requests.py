@@ -74,10 +74,8 @@ def _show_requests(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) 
 def _scope_requests(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     mine = "(requester_id = ? OR EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?))"
     me = exchange.caller.id
-    path, statuses = exchange.request.path, [word for word in exchange.query.get("status", "").split(",") if word]
-    where = {"open": f"{mine} AND status NOT IN ('solved', 'closed')",
-        "solved": f"{mine} AND status IN ('solved', 'closed')"}.get(
-        path.removesuffix(".json").rpartition("/")[2], mine)  # fmt: skip
+    statuses = [word for word in exchange.query.get("status", "").split(",") if word]
+    where = mine
     if statuses:
         where += f" AND status IN ({marks(statuses)})"
     return f"is_public = 1 AND {where}", (me, me, *statuses)
@@ -87,9 +85,9 @@ REQUESTS = ResourceSpec(
     name="request", row=Ticket, path="/api/v2/requests", style=API, read="end", where=ALIVE, verbs=("list", "show"),
     sort=SORTABLE,
     show=_show_requests, scope=_scope_requests,
+    lists={f"/api/v2/requests/{name}": f"status {word} ('solved', 'closed')"
+           for name, word in (("open", "NOT IN"), ("solved", "IN"))},
 )  # fmt: skip
-ROUTES.add("GET", "/api/v2/requests/open", REQUESTS.answer_list, who="end")
-ROUTES.add("GET", "/api/v2/requests/solved", REQUESTS.answer_list, who="end")
 
 
 @route("GET", "/api/v2/requests/search", who="end")

@@ -9,24 +9,11 @@ from quintain.resources.database import Database
 from quintain.resources.web import TABLES as WEB_TABLES
 from quintain.resources.web.rows import insert, select
 
+from . import tables as tb
+from .account import channel
+from .business import execution
 from .commit import commit
 from .people import create_user, join
-from .tables import (
-    TABLES,
-    AgentGroup,
-    Automation,
-    Brand,
-    CustomStatus,
-    Json,
-    Macro,
-    TicketField,
-    TicketForm,
-    TicketView,
-    Token,
-    Trigger,
-    TriggerCategory,
-    User,
-)
 from .world import Zendesk
 
 ADMIN = "admin@acme.example"
@@ -37,21 +24,21 @@ BEGIN = 1_767_603_600.0
 _BODY = "Ticket #{{ticket.id}} ({{ticket.title}}): {{ticket.latest_comment}}"
 
 
-def _all(*conditions: tuple[str, str, Any], any: tuple[tuple[str, str, Any], ...] = ()) -> Json:
+def _all(*conditions: tuple[str, str, Any], any: tuple[tuple[str, str, Any], ...] = ()) -> tb.Json:
     return {
         "all": [{"field": f, "operator": o, "value": v} for f, o, v in conditions],
         "any": [{"field": f, "operator": o, "value": v} for f, o, v in any],
     }
 
 
-def _mail(to: str, subject: str, field: str = "notification_user") -> list[Json]:
+def _mail(to: str, subject: str, field: str = "notification_user") -> list[tb.Json]:
     return [{"field": field, "value": [to, subject, _BODY]}]
 
 
 _CREATE, _CHANGE = ("update_type", "is", "Create"), ("update_type", "is", "Change")
 _SEEN = ("comment_is_public", "is", "requester_can_see_comment")
 _OTHER = (("assignee_id", "is_not", "current_user"), ("assignee_id", "is_not", "requester_id"))
-TRIGGERS: tuple[tuple[str, Json, list[Json], bool], ...] = (
+TRIGGERS: tuple[tuple[str, tb.Json, list[tb.Json], bool], ...] = (
     ("Notify requester and CCs of received request",
      _all(_CREATE, ("status", "is_not", "solved"), ("ticket_is_public", "is", "public"), ("role", "is", "end_user")),
      _mail("requester_and_ccs", "[Request received]"), True),
@@ -78,7 +65,7 @@ TRIGGERS: tuple[tuple[str, Json, list[Json], bool], ...] = (
      _all(_CHANGE, ("current_via_id", "is", "4"), ("assignee_id", "is", ""), ("role", "is_not", "end_user")),
      [{"field": "assignee_id", "value": "current_user"}], False),
 )  # fmt: skip
-AUTOMATIONS: tuple[tuple[str, Json, list[Json], bool], ...] = (
+AUTOMATIONS: tuple[tuple[str, tb.Json, list[tb.Json], bool], ...] = (
     ("Close ticket 4 days after status is set to solved",
      _all(("status", "is", "solved"), ("SOLVED", "greater_than", "96")), [{"field": "status", "value": "closed"}],
      True),
@@ -90,7 +77,7 @@ AUTOMATIONS: tuple[tuple[str, Json, list[Json], bool], ...] = (
      [{"field": "satisfaction_score", "value": "offered"}, *_mail("requester_id", "How would you rate the support?")],
      False),
 )  # fmt: skip
-VIEWS: tuple[tuple[str, Json], ...] = (
+VIEWS: tuple[tuple[str, tb.Json], ...] = (
     ("Your unsolved tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", "current_user"))),
     ("Unassigned tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", ""))),
     ("All unsolved tickets", _all(("status", "less_than", "solved"))),
@@ -99,7 +86,7 @@ VIEWS: tuple[tuple[str, Json], ...] = (
     ("Pending tickets", _all(("status", "is", "pending"))),
     ("Recently solved tickets", _all(("status", "is", "solved"), ("SOLVED", "less_than", "168"))),
 )
-MACROS: tuple[tuple[str, list[Json]], ...] = (
+MACROS: tuple[tuple[str, list[tb.Json]], ...] = (
     ("Close and redirect to topics", [{"field": "status", "value": "solved"},
                                       {"field": "comment_value",
                                           "value": "Please see our help center, {{ticket.requester.first_name}}."}]),
@@ -112,7 +99,7 @@ MACROS: tuple[tuple[str, list[Json]], ...] = (
 
 def empty() -> Database:
     """Returns a database with the tables of a product, without rows."""
-    return Database(*WEB_TABLES, *TABLES)
+    return Database(*WEB_TABLES, *tb.TABLES)
 
 
 def account(*, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Zendesk:
@@ -130,56 +117,53 @@ def _schema() -> Database:
     return empty()
 
 
+def _put(world: Zendesk, kind: Any, **fields: Any) -> Any:
+    """Inserts a row with its number and times, and with its title as it was written."""
+    known = {"created_at": world.now, "updated_at": world.now, "raw_title": fields.get("title", "")}
+    more = {name: value for name, value in known.items() if name in kind.__struct_fields__}
+    row = kind(id=world.new_number(), **more, **fields)
+    insert(world.db, row)
+    return row
+
+
 def _fill(world: Zendesk, token: str) -> None:
-    db = world.db
-    stamps: dict[str, Any] = {"created_at": world.now, "updated_at": world.now}
-    insert(db, Token(id=world.new_number(), value=token))
-    insert(db, Brand(id=world.new_number(), name="Acme", subdomain=world.subdomain, default=True, **stamps))
-    group = AgentGroup(id=world.new_number(), name="Support", default=True, **stamps)
-    insert(db, group)
+    _put(world, tb.Token, value=token, scopes="read write")
+    _put(world, tb.Brand, name="Acme", subdomain=world.subdomain, default=True)
+    _put(world, tb.AgentGroup, name="Support", default=True)
     create_user(world, {"name": "Ada Admin", "email": ADMIN, "role": "admin", "verified": True})
-    for category in ("new", "open", "pending", "hold", "solved"):
-        label = "On-hold" if category == "hold" else category.capitalize()
-        insert(db, CustomStatus(id=world.new_number(), status_category=category, agent_label=label,
-            end_user_label=label,
-                                default=True, **stamps))  # fmt: skip
-    fields: list[int] = []
-    for position, (kind, title) in enumerate(_SYSTEM_FIELDS):
-        row = TicketField(id=world.new_number(), type=kind, title=title, raw_title=title, title_in_portal=title,
-            position=position,
-                          removable=False, required=kind in {"subject", "description"}, **stamps)  # fmt: skip
-        insert(db, row)
-        fields.append(row.id)
-    insert(db, TicketForm(id=world.new_number(), name="Default Ticket Form", display_name="Default Ticket Form",
-        default=True,
-                          ticket_field_ids=fields, **stamps))  # fmt: skip
-    category_id = world.new_number()
-    insert(db, TriggerCategory(id=category_id, name="Initial Category", position=1, **stamps))
-    for position, (title, conditions, actions, active) in enumerate(TRIGGERS, 1):
-        insert(db, Trigger(id=world.new_number(), title=title, raw_title=title, active=active, conditions=conditions,
-            default=False,
-                           actions=actions, position=position, category_id=str(category_id), **stamps))  # fmt: skip
-    for position, (title, conditions, actions, active) in enumerate(AUTOMATIONS, 1):
-        insert(db, Automation(id=world.new_number(), title=title, raw_title=title, active=active, conditions=conditions,
-                              actions=actions, position=position, **stamps))  # fmt: skip
+    for name in ("new", "open", "pending", "hold", "solved"):
+        label = "On-hold" if name == "hold" else name.capitalize()
+        _put(world, tb.CustomStatus, status_category=name, agent_label=label, end_user_label=label, default=True)
+    fields = [
+        _put(world, tb.TicketField, type=kind, title=title, title_in_portal=title, position=position, removable=False,
+             required=kind in {"subject", "description"}).id
+        for position, (kind, title) in enumerate(_SYSTEM_FIELDS)
+    ]  # fmt: skip
+    name = "Default Ticket Form"
+    _put(world, tb.TicketForm, name=name, display_name=name, default=True, ticket_field_ids=fields)
+    category = _put(world, tb.TriggerCategory, name="Initial Category", position=1)
+    for kind, rules, more in (
+        (tb.Trigger, TRIGGERS, {"category_id": str(category.id)}),
+        (tb.Automation, AUTOMATIONS, {}),
+    ):
+        for position, (title, conditions, actions, active) in enumerate(rules, 1):
+            _put(
+                world,
+                kind,
+                title=title,
+                active=active,
+                conditions=conditions,
+                actions=actions,
+                position=position,
+                **more,
+            )
     for position, (title, conditions) in enumerate(VIEWS, 1):
-        columns = ("subject", "requester", "created", "updated", "group", "assignee")
-        execution = {
-            "group_by": None, "group_order": "desc", "sort_by": "created", "sort_order": "desc", "group": None,
-            "sort": {"id": "created", "order": "desc"}, "fields": [], "custom_fields": [],
-            "columns": [{"id": n, "title": _TITLES.get(n, n.capitalize()), "filterable": True,
-                "sortable": True} for n in columns],
-        }  # fmt: skip
-        insert(db, TicketView(id=world.new_number(), title=title, raw_title=title, conditions=conditions,
-            position=position,
-                              execution=execution, **stamps))  # fmt: skip
+        _put(world, tb.TicketView, title=title, conditions=conditions, position=position, execution=execution({}))
     for title, actions in MACROS:
-        insert(db, Macro(id=world.new_number(), title=title, raw_title=title, actions=actions, **stamps))
-    hour = 3600.0 - world.clock.now % 3600.0
-    world.later(hour, "sweep", key="sweep")
+        _put(world, tb.Macro, title=title, actions=actions)
+    world.later(3600.0 - world.clock.now % 3600.0, "sweep", key="sweep")
 
 
-_TITLES = {"created": "Requested"}
 _SYSTEM_FIELDS = (("subject", "Subject"), ("description", "Description"), ("status", "Status"), ("tickettype", "Type"),
                   ("priority", "Priority"), ("group", "Group"), ("assignee", "Assignee"))  # fmt: skip
 
@@ -187,24 +171,26 @@ _SYSTEM_FIELDS = (("subject", "Subject"), ("description", "Description"), ("stat
 def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: int = 10) -> None:
     """Adds agents, customers and their tickets, for tests and demonstrations."""
     with world.db.transaction():
-        group = select(world.db, AgentGroup, "1 LIMIT 1")[0]
-        second = AgentGroup(id=world.new_number(), name="Level 2", created_at=world.now, updated_at=world.now)
-        insert(world.db, second)
-        for number in range(agents):
-            user = create_user(world, {"name": f"Agent {number + 1}", "email": f"agent{number + 1}@acme.example",
+        group = select(world.db, tb.AgentGroup, "1 LIMIT 1")[0]
+        second = _put(world, tb.AgentGroup, name="Level 2")
+        for number in range(1, agents + 1):
+            about = {
+                "name": f"Agent {number}",
+                "email": f"agent{number}@acme.example",
                 "role": "agent",
-                                       "verified": True})  # fmt: skip
-            if number % 2:
+                "verified": True,
+            }
+            user = create_user(world, about)
+            if number % 2 == 0:
                 join(world, user.id, second.id)
-        people: list[User] = [create_user(world, {"name": f"Customer {n + 1}",
-            "email": f"customer{n + 1}@mail.example"})
-                              for n in range(customers)]  # fmt: skip
+        people = [
+            create_user(world, {"name": f"Customer {n}", "email": f"customer{n}@mail.example"})
+            for n in range(1, customers + 1)
+        ]
         for number in range(tickets):
-            who = people[number % len(people)]
-            wanted = {"subject": f"Question {number + 1}",
-                "comment": {"body": f"The printer {number + 1} does not print."},
-                      "priority": ("low", "normal", "high", "urgent")[number % 4], "group_id": group.id}  # fmt: skip
-            commit(
-                world, who, None, wanted=wanted, via={"channel": "web", "source": {"from": {}, "to": {}, "rel": None}}
-            )
+            wanted = {
+                "subject": f"Question {number + 1}", "comment": {"body": f"The printer {number + 1} does not print."},
+                "priority": tb.PRIORITIES[number % 4], "group_id": group.id,
+            }  # fmt: skip
+            commit(world, people[number % len(people)], None, wanted=wanted, via=channel("web"))
     world.arm()

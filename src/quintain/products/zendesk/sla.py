@@ -16,9 +16,9 @@ import msgspec
 from quintain.resources.schedule import Calendar, Day
 from quintain.resources.web.rows import find, insert, save, select
 
-from .account import Desk, moment, seconds
+from . import tables as tb
+from .account import Desk, channel, moment, seconds
 from .conditions import compiled
-from .tables import Holiday, Json, Metric, MetricEvent, Schedule, SlaClock, Ticket
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -53,12 +53,12 @@ class Interval(msgspec.Struct):
 
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
-    found = find(world.db, Schedule, schedule_id) or next(
-        iter(select(world.db, Schedule, "1 ORDER BY id LIMIT 1")), None
+    found = find(world.db, tb.Schedule, schedule_id) or next(
+        iter(select(world.db, tb.Schedule, "1 ORDER BY id LIMIT 1")), None
     )
     if found is None:
         return _ALWAYS_OPEN
-    holidays = select(world.db, Holiday, "schedule_id = ? ORDER BY id", found.id)
+    holidays = select(world.db, tb.Holiday, "schedule_id = ? ORDER BY id", found.id)
     days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
     return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
 
@@ -96,12 +96,14 @@ Hours = Callable[[], Calendar]
 # -- measurements
 
 
-def metric_of(world: Desk, ticket: Ticket, before: Ticket | None) -> Metric:
+def metric_of(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> tb.Metric:
     """Returns the measurements of a ticket, new ones for a new ticket."""
-    found = find(world.db, Metric, ticket.id) if before is not None else None
+    found = find(world.db, tb.Metric, ticket.id) if before is not None else None
     if found is not None:
         return found
-    return Metric(id=ticket.id, ticket_id=ticket.id, created_at=world.now, updated_at=world.now, since=world.clock.now)
+    return tb.Metric(
+        id=ticket.id, ticket_id=ticket.id, created_at=world.now, updated_at=world.now, since=world.clock.now
+    )
 
 
 def count(made: Update) -> None:
@@ -118,7 +120,7 @@ def count(made: Update) -> None:
     _stations(made, before)
 
 
-def _stations(made: Update, before: Ticket | None) -> None:
+def _stations(made: Update, before: tb.Ticket | None) -> None:
     now, ticket, metric = made.world.now, made.ticket, made.metric
     if ticket.assignee_id is not None and (before is None or before.assignee_id != ticket.assignee_id):
         metric.assignee_stations += 1
@@ -173,7 +175,7 @@ def _status(made: Update, hours: Calendar) -> None:
             metric.first_resolution_time_in_minutes = full
 
 
-def _waits(metric: Metric) -> None:
+def _waits(metric: tb.Metric) -> None:
     for name, states in (
         ("agent_wait", ("pending",)),
         ("requester_wait", ("new", "open", "hold")),
@@ -183,7 +185,7 @@ def _waits(metric: Metric) -> None:
         setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
 
 
-def minutes(calendar_s: float, business_s: float) -> Json:
+def minutes(calendar_s: float, business_s: float) -> tb.Json:
     """Returns seconds of both kinds in whole minutes."""
     return {"calendar": int(calendar_s // 60), "business": int(business_s // 60)}
 
@@ -238,12 +240,12 @@ def _asked(made: Update, hours: Hours) -> None:
         _start(made, "next_reply_time", later.instance + 1 if later else 2)
 
 
-def _clock(metric: Metric, name: str) -> SlaClock | None:
+def _clock(metric: tb.Metric, name: str) -> tb.SlaClock | None:
     return next((one for one in reversed(metric.clocks) if one.metric == name), None)
 
 
-def _start(made: Update, name: str, instance: int) -> SlaClock:
-    clock = SlaClock(name, instance, "active", made.world.clock.now)
+def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
+    clock = tb.SlaClock(name, instance, "active", made.world.clock.now)
     # Of the metrics that repeat, an ended clock without a breach to report is not needed any more.
     made.metric.clocks = [one for one in made.metric.clocks if one.metric != name or one.state != "done"]
     made.metric.clocks.append(clock)
@@ -251,7 +253,7 @@ def _start(made: Update, name: str, instance: int) -> SlaClock:
     return clock
 
 
-def _move(made: Update, clock: SlaClock, state: str, *, hours: Hours) -> None:
+def _move(made: Update, clock: tb.SlaClock, state: str, *, hours: Hours) -> None:
     if clock.state == state:
         return
     now = made.world.clock.now
@@ -271,8 +273,8 @@ def _emit(made: Update, name: str, instance: int, *, type: str, **more: Any) -> 
     made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
 
 
-def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: Json) -> MetricEvent:
-    return MetricEvent(
+def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: tb.Json) -> Any:
+    return tb.MetricEvent(
         id=world.new_number(), ticket_id=ticket_id, metric=EVENT_METRICS.get(name, name), instance_id=instance,
         type=type, time=world.now, more=more,
     )  # fmt: skip
@@ -282,11 +284,11 @@ def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, 
 
 
 @functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[Json]:
+def _decoded(text: str) -> list[tb.Json]:
     return msgspec.json.decode(text, type=list[dict[str, Any]])
 
 
-def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, Json]]:
+def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
     """Returns the first policy that holds and has a target for the priority, and its targets by metric."""
     priority = made.ticket.priority
     if priority is None:
@@ -336,7 +338,7 @@ def _target(made: Update, hours: Hours) -> None:
         made.world.at(min(due), "breach", made.ticket.id, key=key)
 
 
-def _retarget(made: Update, clock: SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
+def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
     before, clock.target = clock.target, target
     was, clock.business_hours = clock.business_hours, business
     clock.policy_id, clock.breached = policy[0] if policy else None, clock.breached and target == before
@@ -350,16 +352,11 @@ def _retarget(made: Update, clock: SlaClock, policy: Any, *, target: int | None,
         _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
     if values[0] == values[1]:
         return
-    source = {
-        "from": {"id": clock.policy_id, "title": policy[1] if policy else None},
-        "to": {},
-        "rel": "sla_target_change",
-    }
-    via = {"channel": "rule", "source": source}
+    via = channel("rule", "sla_target_change", id=clock.policy_id, title=policy[1] if policy else None)
     made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
 
 
-def _breach(clock: SlaClock, hours: Hours, now: float) -> float | None:
+def _breach(clock: tb.SlaClock, hours: Hours, now: float) -> float | None:
     """Returns the moment of a clock's breach, at the earliest now; None if it has no target, rests or was breached."""
     if clock.target is None or clock.state != "active" or clock.breached:
         return None
@@ -371,7 +368,7 @@ def _breach(clock: SlaClock, hours: Hours, now: float) -> float | None:
 
 def breach(world: Desk, ticket_id: int) -> None:
     """Breaches the clocks of a ticket whose moment has come, and waits for the next."""
-    metric = find(world.db, Metric, ticket_id)
+    metric = find(world.db, tb.Metric, ticket_id)
     if metric is None:
         return
     before, now = copy(metric), world.clock.now

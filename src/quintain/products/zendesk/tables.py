@@ -8,16 +8,14 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from quintain.resources.database import Indexed
-from quintain.resources.web.rows import WebRow
+from quintain.resources.web.rows import WebRow, declared
 
 Json = dict[str, Any]
 Number = Annotated[int, Indexed()]
 MaybeNumber = Annotated[int | None, Indexed()]
 Text = Annotated[str, Indexed()]
-Fields = dict[str, Any]
 
 UNKNOWN: Any = msgspec.field(default_factory=lambda: {"calendar": None, "business": None})
-NO_CONDITIONS: Any = msgspec.field(default_factory=lambda: dict[str, Any](all=[], any=[]))
 
 STATUSES = ("new", "open", "pending", "hold", "solved", "closed")
 PRIORITIES = ("low", "normal", "high", "urgent")
@@ -73,79 +71,8 @@ class User(ZdRow, kw_only=True):
     suspended: bool = False
     default_group_id: int | None = None
     report_csv: bool = False
-    user_fields: Fields = {}
+    user_fields: Json = {}
     deleted: bool = False
-
-
-class Identity(ZdRow, kw_only=True):
-    """Further address of a user."""
-
-    user_id: Number
-    type: str = "email"
-    value: Text
-    verified: bool = False
-    primary: bool = False
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Token(ZdRow, kw_only=True):
-    """API token of the account, or OAuth token of a user."""
-
-    value: Text
-    user_id: int | None = None
-    scopes: str = "read write"
-    client: str = ""
-    expires: float | None = None
-
-
-class Organization(ZdRow, kw_only=True):
-    """Firm of customers that users belong to."""
-
-    name: str
-    shared_tickets: bool = False
-    shared_comments: bool = False
-    external_id: str | None = None
-    created_at: str = ""
-    updated_at: str = ""
-    domain_names: list[str] = []
-    details: str | None = None
-    notes: str | None = None
-    group_id: int | None = None
-    tags: list[str] = []
-    organization_fields: Fields = {}
-
-
-class AgentGroup(ZdRow, kw_only=True):
-    """Group of agents."""
-
-    is_public: bool = True
-    name: str
-    description: str = ""
-    default: bool = False
-    deleted: bool = False
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class GroupMembership(ZdRow, kw_only=True):
-    """Agent in a group."""
-
-    user_id: Number
-    group_id: Number
-    default: bool = False
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class OrganizationMembership(ZdRow, kw_only=True):
-    """User in an organization."""
-
-    user_id: Number
-    organization_id: Number
-    default: bool = True
-    created_at: str = ""
-    updated_at: str = ""
 
 
 class Ticket(ZdRow, kw_only=True):
@@ -182,7 +109,7 @@ class Ticket(ZdRow, kw_only=True):
     ticket_form_id: int | None = None
     brand_id: int | None = None
     allow_attachments: bool = True
-    custom: Fields = {}
+    custom: Json = {}
     deleted: bool = False
     deleted_at: str | None = None
     deleted_by: int | None = None
@@ -288,305 +215,80 @@ class Metric(ZdRow, kw_only=True):
     next_breach: str | None = None
 
 
-class MetricEvent(ZdRow, kw_only=True):
-    """Event of a metric, as the incremental export shows it."""
-
-    hidden: ClassVar[tuple[str, ...]] = ("more",)
-
-    ticket_id: int
-    metric: str
-    instance_id: int
-    type: str
-    time: str
-    more: Json = {}
-
-
-class Rule(ZdRow, kw_only=True):
-    """Base of business rules: conditions, actions and a position."""
-
-    title: str
-    active: bool = True
-    updated_at: str = ""
-    created_at: str = ""
-    default: bool = False
-    actions: list[Json] = []
-    conditions: Json = NO_CONDITIONS
-    description: str | None = None
-    position: int = 0
-
-
-class Trigger(Rule, kw_only=True):
-    """Rule that runs on each update of a ticket."""
-
-    raw_title: str = ""
-    category_id: str | None = None
-
-
-class TriggerCategory(ZdRow, kw_only=True):
-    """Category of triggers."""
-
-    name: str
-    position: int = 0
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Automation(Rule, kw_only=True):
-    """Rule that runs every hour."""
-
-    hidden: ClassVar[tuple[str, ...]] = ("description",)
-
-    raw_title: str = ""
-
-
-class Macro(ZdRow, kw_only=True):
-    """Prepared changes that an agent applies."""
-
-    title: str
-    active: bool = True
-    updated_at: str = ""
-    created_at: str = ""
-    default: bool = False
-    position: int = 10000
-    description: str | None = None
-    actions: list[Json] = []
-    restriction: Json | None = None
-    raw_title: str = ""
-
-
-class TicketView(ZdRow, kw_only=True):
-    """List of tickets that fulfil conditions."""
-
-    title: str
-    active: bool = True
-    updated_at: str = ""
-    created_at: str = ""
-    default: bool = False
-    position: int = 0
-    description: str | None = None
-    execution: Json = {}
-    conditions: Json = NO_CONDITIONS
-    restriction: Json | None = None
-    raw_title: str = ""
-
-
-class SlaPolicy(ZdRow, kw_only=True):
-    """Targets for tickets that fulfil a filter."""
-
-    title: str
-    description: str | None = None
-    position: int = 0
-    filter: Json = NO_CONDITIONS
-    policy_metrics: list[Json] = []
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Schedule(ZdRow, kw_only=True):
-    """Business hours: intervals in minutes from Sunday 00:00 in a zone. The first schedule is the default."""
-
-    name: str
-    time_zone: str = "UTC"
-    intervals: list[Json] = []
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Holiday(ZdRow, kw_only=True):
-    """Days on which a schedule is closed."""
-
-    hidden: ClassVar[tuple[str, ...]] = ("schedule_id",)
-
-    name: str
-    start_date: str
-    end_date: str
-    schedule_id: Number
-
-
-class CustomField(ZdRow, kw_only=True):
-    """Base of custom fields."""
-
-    type: str = "text"
-    title: str
-    raw_title: str = ""
-    description: str = ""
-    raw_description: str = ""
-    position: int = 0
-    active: bool = True
-
-
-class TicketField(CustomField, kw_only=True):
-    """Field of tickets."""
-
-    required: bool = False
-    collapsed_for_agents: bool = False
-    regexp_for_validation: str | None = None
-    title_in_portal: str = ""
-    raw_title_in_portal: str = ""
-    visible_in_portal: bool = False
-    editable_in_portal: bool = False
-    required_in_portal: bool = False
-    tag: str | None = None
-    created_at: str = ""
-    updated_at: str = ""
-    removable: bool = True
-    key: str | None = None
-    agent_description: str | None = None
-    custom_field_options: list[Json] = []
-
-
-class UserField(CustomField, kw_only=True):
-    """Field of users."""
-
-    key: Text
-    system: bool = False
-    regexp_for_validation: str | None = None
-    created_at: str = ""
-    updated_at: str = ""
-    custom_field_options: list[Json] = []
-
-
-class OrganizationField(UserField, kw_only=True):
-    """Field of organizations."""
-
-
-class TicketForm(ZdRow, kw_only=True):
-    """Selection of ticket fields."""
-
-    name: str
-    display_name: str = ""
-    position: int = 0
-    active: bool = True
-    end_user_visible: bool = True
-    default: bool = False
-    ticket_field_ids: list[int] = []
-    agent_conditions: list[Json] = []
-    end_user_conditions: list[Json] = []
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class CustomStatus(ZdRow, kw_only=True):
-    """Status that agents see, in one of the categories of status."""
-
-    status_category: str
-    agent_label: str
-    end_user_label: str = ""
-    description: str = ""
-    active: bool = True
-    default: bool = False
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Brand(ZdRow, kw_only=True):
-    """Brand under which a customer meets the account."""
-
-    name: str
-    subdomain: str = ""
-    active: bool = True
-    default: bool = False
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class Webhook(ZdRow, kw_only=True):
-    """Address that rules notify. Its identifier in answers is `ulid`."""
-
-    hidden: ClassVar[tuple[str, ...]] = ("ulid", "secret")
-
-    name: str
-    description: str | None = None
-    status: str = "active"
-    subscriptions: list[str] = []
-    created_at: str = ""
-    created_by: str = ""
-    updated_at: str = ""
-    endpoint: str
-    http_method: str = "POST"
-    request_format: str = "json"
-    authentication: Json | None = None
-    ulid: Text = ""
-    secret: str = ""
-
-
-class WebhookCall(ZdRow, kw_only=True):
-    """Delivery of a webhook, with its attempts and what was sent."""
-
-    ulid: Text
-    webhook_id: Number
-    body: str
-    status: str = "pending"
-    attempts: list[Json] = []
-    created_at: str = ""
-
-
-class SatisfactionRating(ZdRow, kw_only=True):
-    """Customer's rating of a ticket."""
-
-    assignee_id: int | None
-    group_id: int | None
-    requester_id: int
-    ticket_id: Number
-    score: str
-    comment: str | None = None
-    reason: str | None = None
-    reason_id: int | None = None
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class SuspendedTicket(ZdRow, kw_only=True):
-    """Message that did not become a ticket."""
-
-    author: Json = {}
-    subject: str | None = None
-    content: str = ""
-    cause: str = ""
-    cause_id: int | None = None
-    message_id: str | None = None
-    ticket_id: int | None = None
-    recipient: str | None = None
-    brand_id: int | None = None
-    via: Json = {}
-    created_at: str = ""
-    updated_at: str = ""
-
-
-class StoredFile(ZdRow, kw_only=True):
-    """Attachment; it belongs to an upload until a comment takes it."""
-
-    token: Text
-    upload: Text = ""
-    file_name: str = ""
-    content_type: str = "application/octet-stream"
-    data: bytes = b""
-    expires: float | None = None
-
-
-class Mail(ZdRow, kw_only=True):
-    """Mail that a rule sent."""
-
-    ticket_id: int
-    to: str
-    subject: str
-    body: str
-    created_at: str = ""
-
-
-class Article(ZdRow, kw_only=True):
-    """Article of the help center."""
-
-    title: str
-    body: str = ""
-    locale: str = "en-us"
-    author_id: int | None = None
-    draft: bool = False
-    section_id: int | None = None
-    label_names: list[str] = []
-    created_at: str = ""
-    updated_at: str = ""
-
+# -- tables that rules read by column alone: see `declared` for the marks
+
+
+def _table(name: str, words: str, columns: str) -> Any:
+    return declared(name, words, columns, base=ZdRow)
+
+
+_STAMPS = "created_at updated_at"
+_RULE = "title!+ active:bool+=true updated_at created_at default:bool"
+_CONDITIONS = 'conditions:json+={"all":[],"any":[]}'
+_FILTER = 'filter:json+={"all":[],"any":[]}'
+_FIELD = "title!+ raw_title+ description+ raw_description+ position:int+ active:bool+=true"
+
+# fmt: off
+Identity = _table("Identity", "Further address of a user.", f"""
+    user_id:int!+# type+=email value!+# verified:bool+ primary:bool {_STAMPS}""")
+Token = _table("Token", "API token of the account, or OAuth token of a user.", """
+    value!# user_id:int? scopes client expires:float?""")
+Organization = _table("Organization", "Firm of customers that users belong to.", f"""
+    name!+ shared_tickets:bool+ shared_comments:bool+ external_id?+ {_STAMPS} domain_names:texts+ details?+ notes?+
+    group_id:int?+ tags:texts+ organization_fields:json+""")
+AgentGroup = _table("AgentGroup", "Group of agents.", f"""
+    is_public:bool+=true name!+ description+ default:bool+ deleted:bool {_STAMPS}""")
+GroupMembership = _table("GroupMembership", "Agent in a group.", f"""
+    user_id:int!+# group_id:int!+# default:bool+ {_STAMPS}""")
+OrganizationMembership = _table("OrganizationMembership", "User in an organization.", f"""
+    user_id:int!+# organization_id:int!+# default:bool+=true {_STAMPS}""")
+MetricEvent = _table("MetricEvent", "Event of a metric, as the incremental export shows it.", """
+    ticket_id:int! metric! instance_id:int! type! time! more:json-""")
+Trigger = _table("Trigger", "Rule that runs on each update of a ticket.", f"""
+    {_RULE} actions:dicts+ {_CONDITIONS} description?+ position:int+ raw_title+ category_id?+""")
+TriggerCategory = _table("TriggerCategory", "Category of triggers.", f"name!+ position:int+ {_STAMPS}")
+Automation = _table("Automation", "Rule that runs every hour.", f"""
+    {_RULE} actions:dicts+ {_CONDITIONS} description?+- position:int+ raw_title+""")
+Macro = _table("Macro", "Prepared changes that an agent applies.", f"""
+    {_RULE} position:int+=10000 description?+ actions:dicts+ restriction:json?+ raw_title+""")
+TicketView = _table("TicketView", "List of tickets that fulfil conditions.", f"""
+    {_RULE} position:int+ description?+ execution:json+ {_CONDITIONS} restriction:json?+ raw_title+""")
+SlaPolicy = _table("SlaPolicy", "Targets for tickets that fulfil a filter.", f"""
+    title!+ description?+ position:int+ {_FILTER} policy_metrics:dicts!+ {_STAMPS}""")
+Schedule = _table("Schedule", "Business hours in minutes from Sunday 00:00; the first schedule is the default.", f"""
+    name!+ time_zone!+ intervals:dicts+ {_STAMPS}""")
+Holiday = _table("Holiday", "Days on which a schedule is closed.", "name! start_date! end_date! schedule_id:int!#-")
+TicketField = _table("TicketField", "Field of tickets.", f"""
+    type+=text {_FIELD} required:bool+ collapsed_for_agents:bool+ regexp_for_validation?+ title_in_portal+
+    raw_title_in_portal+ visible_in_portal:bool+ editable_in_portal:bool+ required_in_portal:bool+ tag?+ {_STAMPS}
+    removable:bool=true key?+ agent_description?+ custom_field_options:dicts+""")
+_OWN_FIELD = f"type+=text {_FIELD} key!+# system:bool regexp_for_validation?+ {_STAMPS} custom_field_options:dicts+"
+UserField = _table("UserField", "Field of users.", _OWN_FIELD)
+OrganizationField = _table("OrganizationField", "Field of organizations.", _OWN_FIELD)
+TicketForm = _table("TicketForm", "Selection of ticket fields.", f"""
+    name!+ display_name+ position:int+ active:bool+=true end_user_visible:bool+=true default:bool+
+    ticket_field_ids:ints+ agent_conditions:dicts+ end_user_conditions:dicts+ {_STAMPS}""")
+CustomStatus = _table("CustomStatus", "Status that agents see, in one of the categories of status.", f"""
+    status_category!+ agent_label!+ end_user_label+ description+ active:bool+=true default:bool {_STAMPS}""")
+Brand = _table("Brand", "Brand under which a customer meets the account.", f"""
+    name!+ subdomain+ active:bool+=true default:bool {_STAMPS}""")
+Webhook = _table("Webhook", "Address that rules notify. Its identifier in answers is `ulid`.", """
+    name!+ description?+ status+=active subscriptions:texts+ created_at created_by+ updated_at endpoint!+
+    http_method+=POST request_format+=json authentication:json?+ ulid+#- secret+-""")
+WebhookCall = _table("WebhookCall", "Delivery of a webhook, with its attempts and what was sent.", """
+    ulid!# webhook_id:int!# body! status=pending attempts:dicts created_at""")
+SatisfactionRating = _table("SatisfactionRating", "Customer's rating of a ticket.", f"""
+    assignee_id:int? group_id:int? requester_id:int! ticket_id:int!# score! comment? reason? reason_id:int?
+    {_STAMPS}""")
+SuspendedTicket = _table("SuspendedTicket", "Message that did not become a ticket.", f"""
+    author:json subject? content cause cause_id:int? message_id? ticket_id:int? recipient? brand_id:int? via:json
+    {_STAMPS}""")
+StoredFile = _table("StoredFile", "Attachment; it belongs to an upload until a comment takes it.", """
+    token!# upload# file_name content_type=application/octet-stream data:bytes expires:float?""")
+Mail = _table("Mail", "Mail that a rule sent.", "ticket_id:int! to! subject! body! created_at")
+Article = _table("Article", "Article of the help center.", f"""
+    title!+ body+ locale+=en-us author_id:int?+ draft:bool+ section_id:int?+ label_names:texts+ {_STAMPS}""")
+# fmt: on
 
 TABLES: tuple[type[WebRow], ...] = (
     User, Identity, Token, Organization, AgentGroup, GroupMembership, OrganizationMembership,

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.resources.web import Exchange, Listing, Refuse, ResourceSpec, Routes
+from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
 
-from .account import Desk, Invalid, listed, record, whole_number
+from . import tables as tb
+from .account import Desk, Invalid, channel, listed, record, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .tables import Audit, Comment, Json, Metric, Ticket, User
-from .wire import API, Caller, Refusals, take
+from .wire import API, Caller, Refusals, only, take
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -27,7 +27,7 @@ _SCOPES = {
 }
 
 
-def actor(world: Desk, exchange: Exchange) -> User:
+def actor(world: Desk, exchange: Exchange) -> tb.User:
     """Returns the caller as a user."""
     found = world.user(exchange.caller.id)
     assert found is not None, "a caller is a user"
@@ -87,10 +87,14 @@ class TicketSpec(ResourceSpec):
 
 
 TICKETS = TicketSpec(
-    name="ticket", row=Ticket, path="/api/v2/tickets", style=API, write="agent", where=ALIVE, order=("id",),
+    name="ticket", row=tb.Ticket, path="/api/v2/tickets", style=API, write="agent", where=ALIVE, order=("id",),
     sort=SORTABLE,
     verbs=("list", "count", "show_many", "create_many", "update_many", "destroy_many"), show=show_tickets,
     scope=_scope,
+    lists={"/api/v2/problems": "type = 'problem'", "/api/v2/organizations/{id}/tickets": "organization_id = ?",
+           "/api/v2/users/{id}/tickets/requested": "requester_id = ?",
+           "/api/v2/users/{id}/tickets/assigned": "assignee_id = ?",
+           "/api/v2/users/{id}/tickets/ccd": "EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"},
 )  # fmt: skip
 
 
@@ -112,9 +116,9 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
         if "slas" in wanted:
             row["slas"] = {"policy_metrics": _policy_metrics(world, row["id"])}
         if "comment_count" in wanted:
-            row["comment_count"] = count(world.db, Comment, "ticket_id = ?", row["id"])
+            row["comment_count"] = count(world.db, tb.Comment, "ticket_id = ?", row["id"])
         if "incident_counts" in wanted:
-            row["incident_count"] = count(world.db, Ticket, "problem_id = ? AND deleted = 0", row["id"])
+            row["incident_count"] = count(world.db, tb.Ticket, "problem_id = ? AND deleted = 0", row["id"])
         if "dates" in wanted:
             metric = metrics_of(world, exchange, "id = ?", row["id"])[0]
             names = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at",
@@ -122,11 +126,11 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
             row["dates"] = {name: metric[name] for name in names}
 
 
-def _policy_metrics(world: Desk, id: int) -> list[Json]:
+def _policy_metrics(world: Desk, id: int) -> list[tb.Json]:
     from .account import moment
 
-    metric = find(world.db, Metric, id)
-    found: list[Json] = []
+    metric = find(world.db, tb.Metric, id)
+    found: list[tb.Json] = []
     for clock in metric.clocks if metric else []:
         if clock.target is None or clock.state == "done":
             continue
@@ -139,7 +143,7 @@ def _policy_metrics(world: Desk, id: int) -> list[Json]:
 
 def metrics_of(world: Desk, exchange: Exchange, where: str, *values: Any) -> list[dict[str, Any]]:
     """Returns measurements as answers show them."""
-    rows = shown(world.db, Metric, where, *values)
+    rows = shown(world.db, tb.Metric, where, *values)
     return [{"url": f"{exchange.base}/api/v2/ticket_metrics/{row['id']}.json", **row} for row in rows]
 
 
@@ -157,12 +161,12 @@ def based(exchange: Exchange, raw: msgspec.Raw) -> Any:
 
 
 def audit_shown(
-    world: Desk, exchange: Exchange, audit: Audit, *, comments: dict[int, dict[str, Any]] | None = None
-) -> Json:
+    world: Desk, exchange: Exchange, audit: tb.Audit, *, comments: dict[int, dict[str, Any]] | None = None
+) -> tb.Json:
     """Returns an audit whose comments have their texts."""
     if comments is None:
         ids = [one["id"] for one in audit.events if one["type"] == "Comment"]
-        rows = shown(world.db, Comment, f"id IN ({marks(ids)})", *ids) if ids else []
+        rows = shown(world.db, tb.Comment, f"id IN ({marks(ids)})", *ids) if ids else []
         comments = {row["id"]: row for row in comments_shown(exchange, rows)}
     hidden = ("via", "created_at", "metadata")
     events = [
@@ -176,19 +180,19 @@ def audit_shown(
     }  # fmt: skip
 
 
-def need(world: Desk, exchange: Exchange, id: int | None = None) -> Ticket:
+def need(world: Desk, exchange: Exchange, id: int | None = None) -> tb.Ticket:
     """Returns the ticket of the path, if it is one that the caller may see."""
     number = exchange.id if id is None else id
     if exchange.caller.restriction:
-        restricted: Ticket = TICKETS.need(world, exchange, number)
+        restricted: tb.Ticket = TICKETS.need(world, exchange, number)
         return restricted
-    found = find(world.db, Ticket, number)
+    found = find(world.db, tb.Ticket, number)
     if found is None or found.deleted:
         raise Refusals.missing()
     return found
 
 
-def result(world: Desk, exchange: Exchange, ticket: Ticket, *, audit: Audit) -> dict[str, Any]:
+def result(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, audit: tb.Audit) -> dict[str, Any]:
     """Returns the answer to a write."""
     return {"ticket": TICKETS.one(world, exchange, ticket.id), "audit": audit_shown(world, exchange, audit)}
 
@@ -215,23 +219,17 @@ def create(world: Desk, exchange: Exchange) -> Any:
     return result(world, exchange, ticket, audit=audit)
 
 
-def make(world: Desk, who: User, wanted: Json, *, via: Json | None = None) -> tuple[Ticket, Audit]:
+def make(world: Desk, who: tb.User, wanted: tb.Json, *, via: tb.Json | None = None) -> tuple[tb.Ticket, tb.Audit]:
     """Creates a ticket, which may follow up a closed one."""
-    source = find(world.db, Ticket, whole_number(wanted.get("via_followup_source_id")))
+    source = find(world.db, tb.Ticket, whole_number(wanted.get("via_followup_source_id")))
     metadata = record(wanted.get("metadata"))
     if source is None:
         return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
     if source.status != "closed":
         raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
-    origin = {
-        "from": {"ticket_id": source.id, "subject": source.subject, "channel": "api"},
-        "to": {},
-        "rel": "follow_up",
-    }
+    origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(
-        world, who, None, wanted={**inherited, **wanted}, via={"channel": "api", "source": origin}, metadata=metadata
-    )
+    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin, metadata=metadata)
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
 
@@ -249,7 +247,7 @@ def change(world: Desk, exchange: Exchange) -> Any:
     return result(world, exchange, ticket, audit=audit)
 
 
-def remove(world: Desk, ticket: Ticket, user_id: int) -> None:
+def remove(world: Desk, ticket: tb.Ticket, user_id: int) -> None:
     """Deletes a ticket; it can be restored."""
     update(world.db, ticket, deleted=True, deleted_at=world.now, deleted_by=user_id)
     world.cancel(f"sla {ticket.id}")
@@ -264,9 +262,9 @@ def delete(world: Desk, exchange: Exchange) -> None:
 @route("GET", "/api/v2/deleted_tickets", who="agent")
 def deleted(world: Desk, exchange: Exchange) -> Any:
     """Lists deleted tickets."""
-    found = API.page(world, exchange, Listing(Ticket, "deleted = 1"), key="rows", sortable=("id",))
+    found = API.page(world, exchange, Listing(tb.Ticket, "deleted = 1"), key="rows", sortable=("id",))
     sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"
-    users = {one.id: one.name for one in select(world.db, User)}
+    users = {one.id: one.name for one in select(world.db, tb.User)}
     rows = [
         {
             "id": number,
@@ -284,7 +282,7 @@ def deleted(world: Desk, exchange: Exchange) -> Any:
 @route("PUT", "/api/v2/deleted_tickets/{id}/restore", who="agent")
 def restore(world: Desk, exchange: Exchange) -> Any:
     """Restores a deleted ticket."""
-    found = find(world.db, Ticket, exchange.id)
+    found = find(world.db, tb.Ticket, exchange.id)
     if found is None or not found.deleted:
         raise Refusals.missing()
     update(world.db, found, deleted=False, deleted_at=None, deleted_by=None)
@@ -296,7 +294,7 @@ def comments(world: Desk, exchange: Exchange) -> Any:
     """Lists the comments of a ticket, oldest first."""
     ticket = need(world, exchange)
     down = exchange.query.get("sort_order", exchange.query.get("sort", "")).lower() in {"desc", "-created_at"}
-    listing = Listing(Comment, "ticket_id = ?", (ticket.id,), ("created_at",), descending=down)
+    listing = Listing(tb.Comment, "ticket_id = ?", (ticket.id,), ("created_at",), descending=down)
     found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
     comments_shown(exchange, found["comments"])
     _include_authors(world, exchange, found, ids={row["author_id"] for row in found["comments"]})
@@ -305,24 +303,22 @@ def comments(world: Desk, exchange: Exchange) -> Any:
 
 def _include_authors(world: Desk, exchange: Exchange, body: dict[str, Any], *, ids: set[int]) -> None:
     if "users" in exchange.query.get("include", ""):
-        rows = shown(world.db, User, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
+        rows = shown(world.db, tb.User, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
         body["users"] = USERS.decorated(world, exchange, rows)
 
 
 @route("GET", "/api/v2/tickets/{id}/comments/count", who="agent")
 def count_comments(world: Desk, exchange: Exchange) -> Any:
     """Counts the comments of a ticket."""
-    found = count(world.db, Comment, "ticket_id = ?", need(world, exchange).id)
+    found = count(world.db, tb.Comment, "ticket_id = ?", need(world, exchange).id)
     return {"count": {"value": found, "refreshed_at": world.now}}
 
 
 @route("PUT", "/api/v2/tickets/{id}/comments/{id}/make_private", who="agent")
 def make_private(world: Desk, exchange: Exchange) -> Any:
     """Makes a comment private."""
-    found = select(world.db, Comment, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
-    if not found:
-        raise Refusals.missing()
-    update(world.db, found[0], public=False)
+    found = only(world.db, tb.Comment, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    update(world.db, found, public=False)
     return {}
 
 
@@ -330,12 +326,12 @@ def make_private(world: Desk, exchange: Exchange) -> Any:
 def audits(world: Desk, exchange: Exchange) -> Any:
     """Lists the audits of a ticket, oldest first."""
     ticket = need(world, exchange)
-    listing = Listing(Audit, "ticket_id = ?", (ticket.id,), ("id",))
+    listing = Listing(tb.Audit, "ticket_id = ?", (ticket.id,), ("id",))
     found = API.page(world, exchange, listing, key="audits", sortable=("id",))
     ids = [row["id"] for row in found["audits"]]
-    rows = comments_shown(exchange, shown(world.db, Comment, "ticket_id = ?", ticket.id))
+    rows = comments_shown(exchange, shown(world.db, tb.Comment, "ticket_id = ?", ticket.id))
     texts = {row["id"]: row for row in rows}
-    by_id = {one.id: one for one in select(world.db, Audit, f"id IN ({marks(ids)})", *ids)}
+    by_id = {one.id: one for one in select(world.db, tb.Audit, f"id IN ({marks(ids)})", *ids)}
     found["audits"] = [audit_shown(world, exchange, by_id[one], comments=texts) for one in ids]
     return found
 
@@ -343,10 +339,8 @@ def audits(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/tickets/{id}/audits/{id}", who="agent")
 def show_audit(world: Desk, exchange: Exchange) -> Any:
     """Shows an audit."""
-    found = select(world.db, Audit, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
-    if not found:
-        raise Refusals.missing()
-    return {"audit": audit_shown(world, exchange, found[0])}
+    found = only(world.db, tb.Audit, "id = ? AND ticket_id = ?", int(exchange.params[1]), need(world, exchange).id)
+    return {"audit": audit_shown(world, exchange, found)}
 
 
 @route("GET", "/api/v2/tickets/{id}/metrics", who="agent")
@@ -377,12 +371,6 @@ def incidents(world: Desk, exchange: Exchange) -> Any:
     return TICKETS.answer_list(world, exchange, "problem_id = ?", need(world, exchange).id)
 
 
-@route("GET", "/api/v2/problems", who="agent")
-def problems(world: Desk, exchange: Exchange) -> Any:
-    """Lists the problems."""
-    return TICKETS.answer_list(world, exchange, "type = 'problem'")
-
-
 @route("POST", "/api/v2/problems/autocomplete", who="agent", writes=False)
 def autocomplete_problems(world: Desk, exchange: Exchange) -> Any:
     """Lists the problems whose subject holds a text."""
@@ -394,7 +382,7 @@ def autocomplete_problems(world: Desk, exchange: Exchange) -> Any:
 def related(world: Desk, exchange: Exchange) -> Any:
     """Shows what is linked with a ticket."""
     ticket = need(world, exchange)
-    number = count(world.db, Ticket, "problem_id = ? AND deleted = 0", ticket.id)
+    number = count(world.db, tb.Ticket, "problem_id = ? AND deleted = 0", ticket.id)
     source = ticket.via.get("source", {})
     from_ = [str(source["from"]["ticket_id"])] if source.get("rel") == "follow_up" else []
     return {"ticket_related": {"url": f"{exchange.base}/api/v2/tickets/{ticket.id}/related.json", "topic_id": None,
@@ -408,25 +396,6 @@ def recent(world: Desk, exchange: Exchange) -> Any:
     sql = "SELECT ticket_id FROM zd_audits WHERE author_id = ? GROUP BY ticket_id ORDER BY max(id) DESC LIMIT 5"
     ids = [one for (one,) in world.db.execute(sql, exchange.caller.id)]
     return TICKETS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
-
-
-@route(
-    "GET",
-    "/api/v2/users/{id}/tickets/{which}",
-    "/api/v2/organizations/{id}/tickets",
-    "/api/v2/organizations/{id}/{which}",
-    who="agent",
-)
-def tickets_of(world: Desk, exchange: Exchange) -> Any:
-    """Lists the tickets of a user or of an organization."""
-    wheres = {
-        "requested": "requester_id = ?", "assigned": "assignee_id = ?", "tickets": "organization_id = ?",
-        "ccd": "EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)",
-    }  # fmt: skip
-    where = wheres.get(exchange.request.path.removesuffix(".json").rpartition("/")[2])
-    if where is None:
-        raise Refuse(404, {"error": "InvalidEndpoint", "description": "Not found"})
-    return TICKETS.answer_list(world, exchange, where, exchange.id)
 
 
 # -- tags
@@ -488,27 +457,24 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     )
 
 
-def merge_one(world: Desk, who: User, item: Json) -> Json:
+def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     """Merges one ticket into another."""
-    source, target = find(world.db, Ticket, item["id"]), find(world.db, Ticket, item["target"])
+    source, target = find(world.db, tb.Ticket, item["id"]), find(world.db, tb.Ticket, item["target"])
     if source is None or target is None or source.deleted or source.status == "closed" or source.id == target.id:
         raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
     files = [
-        file for one in select(world.db, Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
+        file for one in select(world.db, tb.Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
     ]
     words = (
         item.get("target_comment")
         or f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
     )
-    wanted: Json = {"comment": {"body": words, "public": public[0]}}
+    wanted: tb.Json = {"comment": {"body": words, "public": public[0]}}
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
-    via = {
-        "channel": "web",
-        "source": {"from": {"ticket_id": source.id, "subject": source.subject}, "to": {}, "rel": "merge"},
-    }
+    via = channel("web", "merge", ticket_id=source.id, subject=source.subject)
     _, audit = commit(world, who, target, wanted=wanted, via=via)
     if files:
         world.db.execute(
@@ -518,10 +484,7 @@ def merge_one(world: Desk, who: User, item: Json) -> Json:
         item.get("source_comment")
         or f'This request was closed and merged into request #{target.id} "{target.subject}".'
     )
-    via = {
-        "channel": "web",
-        "source": {"from": {"ticket_id": target.id, "subject": target.subject}, "to": {}, "rel": "merge"},
-    }
+    via = channel("web", "merge", ticket_id=target.id, subject=target.subject)
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
     commit(world, who, source, wanted=more, via=via)

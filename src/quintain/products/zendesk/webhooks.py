@@ -13,9 +13,9 @@ from typing import Any
 from quintain.resources.web import Exchange, ResourceSpec, Routes, request
 from quintain.resources.web.rows import count, insert, select, update
 
-from .account import Desk, listed
+from .account import Desk, Invalid, listed
 from .tables import Json, Webhook, WebhookCall
-from .wire import API, Refusals
+from .wire import API, only
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -62,7 +62,7 @@ def deliver(world: Desk, argument: Any) -> None:
         world.later(wait or 1.0, "webhook", row.id)
 
 
-def _post(world: Desk, hook: Webhook, row: WebhookCall) -> tuple[int, float]:
+def _post(world: Desk, hook: Any, row: Any) -> tuple[int, float]:
     stamp = world.now
     digest = hmac.new(hook.secret.encode(), f"{stamp}{row.body}".encode(), hashlib.sha256).digest()
     headers = {
@@ -82,11 +82,11 @@ def _show(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[d
     return [{"id": ids[row["id"]], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows]
 
 
-def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Webhook | None) -> dict[str, Any]:
+def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     subscriptions = listed(fields.get("subscriptions"))
     if "conditional_ticket_events" in subscriptions and len(subscriptions) > 1:
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
-        raise API.invalid({"subscriptions": [(words, "InvalidValue")]})
+        raise Invalid("subscriptions", words, "InvalidValue")
     if row is None:
         fields |= {"ulid": ulid(world), "secret": hashlib.blake2b(f"s{world.last_id}".encode(),
             digest_size=24).hexdigest(),
@@ -96,19 +96,13 @@ def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Webh
 
 SPEC = ResourceSpec(
     name="webhook", row=Webhook, path="/api/v2/webhooks", style=API, read="admin", verbs=("list", "create"), show=_show,
-    clean=_clean, required=("name", "endpoint"),
-    writable=("name", "description", "status", "subscriptions", "endpoint", "http_method", "request_format",
-        "authentication",
-              "ulid", "secret", "created_by"),
+    clean=_clean,
 )  # fmt: skip
 SPEC.mount(ROUTES)
 
 
-def _need(world: Desk, exchange: Exchange) -> Webhook:
-    found = select(world.db, Webhook, "ulid = ?", exchange.params[0])
-    if not found:
-        raise Refusals.missing()
-    return found[0]
+def _need(world: Desk, exchange: Exchange) -> Any:
+    return only(world.db, Webhook, "ulid = ?", exchange.params[0])
 
 
 @route("GET", "/api/v2/webhooks/{webhook}", who="admin")
@@ -130,7 +124,7 @@ def remove(world: Desk, exchange: Exchange) -> Any:
     hook = _need(world, exchange)
     for table in ("zd_triggers", "zd_automations"):
         if world.db.execute(f"SELECT 1 FROM {table} WHERE instr(actions, ?)", hook.ulid):
-            raise API.invalid({"base": [("Webhook: is used by a rule", "InvalidValue")]})
+            raise Invalid("base", "Webhook: is used by a rule", "InvalidValue")
     SPEC.remove(world, exchange, hook)
 
 

@@ -13,6 +13,7 @@ import msgspec
 import xxhash
 
 from quintain.errors import ToolError
+from quintain.resources.database import Database
 from quintain.resources.web import (
     Exchange,
     HttpResponse,
@@ -23,6 +24,7 @@ from quintain.resources.web import (
     cursor_page,
     offset_page,
 )
+from quintain.resources.web.rows import select
 from quintain.resources.web.world import BackgroundJob
 
 from .account import AGENTS, Conflict, Desk, Invalid, moment
@@ -106,6 +108,14 @@ class Refusals:
         words = "Number of allowed API requests per minute exceeded"
         body = {"error": "APIRateLimitExceeded", "description": words}
         return Refuse(429, body, {"retry-after": str(seconds)})
+
+
+def only(db: Database, kind: type[Any], where: str, *values: Any) -> Any:
+    """Returns the row that fulfils a condition, or raises the refusal for one that does not exist."""
+    found = select(db, kind, where, *values)
+    if not found:
+        raise Refusals.missing()
+    return found[0]
 
 
 def admit(world: Desk, exchange: Exchange) -> None:

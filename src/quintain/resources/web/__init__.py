@@ -9,6 +9,9 @@
     tools        the tool `http`, and tools made from routes
 resources    declared resources: list, show, create, update, delete and the rest
     door         a real address
+html         forms that requests send, and pages as trees
+aria         accessibility snapshots of pages
+browser      a browser as plain data, over the pages of a world
 
 A product is a function of the world and a request. It reads no real clock, opens no socket and keeps nothing elsewhere,
 so an episode forks with its database, and its requests replay it.

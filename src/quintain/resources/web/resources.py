@@ -69,14 +69,14 @@ class ResourceSpec:
         order: Order of the list.
         where: Condition of the rows that exist for callers.
         scope: Further condition from the world and the exchange.
-        writable: Fields that a request may set.
-        required: Fields that may not be empty.
+        writable: Fields that a request may set; those of the row if none are named.
+        required: Fields that may not be empty; those of the row if none are named.
         unique: Fields whose values, without regard to case, no two rows share.
         clean: Changes the fields of a request before they are checked: world, exchange, fields, row or None.
         after: Runs after a write: world, exchange, row, row before or None.
         removed: Runs instead of deleting a row: world, exchange, row.
         show: Completes rows for an answer: world, exchange, rows.
-        keys: Parameters of nested paths to columns, such as {"user_id": "/users/{id}/identities"}.
+        lists: Further lists by path: conditions whose question marks stand for `{id}` of the path.
     """
 
     name: str
@@ -98,7 +98,7 @@ class ResourceSpec:
     after: Hook | None = None
     removed: Hook | None = None
     show: Hook | None = None
-    keys: dict[str, str] = field(default_factory=dict[str, str])
+    lists: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def many(self) -> str:
@@ -152,14 +152,14 @@ class ResourceSpec:
         for verb, method, path, handler, options in table:
             if verb in verbs:
                 routes.add(method, path, handler, **options)
-        for column, path in self.keys.items():
-            routes.add("GET", path, self._nested(column), who=self.read)
+        for path, where in self.lists.items():
+            routes.add("GET", path, self._narrowed(where), who=self.read)
 
-    def _nested(self, column: str) -> Callable[[Any, Any], Any]:
-        def nested(world: Any, exchange: Any) -> Any:
-            return self.answer_list(world, exchange, f"{column} = ?", exchange.id)
+    def _narrowed(self, where: str) -> Callable[[Any, Any], Any]:
+        def narrowed(world: Any, exchange: Any) -> Any:
+            return self.answer_list(world, exchange, where, *[exchange.id] * ("?" in where))
 
-        return nested
+        return narrowed
 
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
         """Returns a page of the rows that fulfil a condition; `values` are those of its question marks."""
@@ -251,8 +251,8 @@ class ResourceSpec:
         fields, details = self._typed(fields)
         if self.clean and not details:
             fields = self.clean(world, exchange, fields, row=row)
-        values = {name: fields[name] for name in self.writable if name in fields}
-        for name in self.required:
+        values = {name: fields[name] for name in self.writable or self.row.settable if name in fields}
+        for name in self.required or self.row.needed:
             value = values.get(name, None if row is None else getattr(row, name))
             if value is None or value == [] or (isinstance(value, str) and not value.strip()):
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
@@ -271,7 +271,7 @@ class ResourceSpec:
         A null is left out where the column must hold something.
         """
         found, details = dict(fields), dict[str, list[tuple[str, str]]]()
-        for name in (name for name in self.writable if name in fields):
+        for name in (name for name in self.writable or self.row.settable if name in fields):
             try:
                 found[name] = convert(self.row, name, fields[name])
             except ValueError as error:

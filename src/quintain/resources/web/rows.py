@@ -6,15 +6,16 @@ The names of tables and columns in SQL are those of the classes; values are alwa
 from __future__ import annotations
 
 import functools
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
-from quintain.resources.database import Database
+from quintain.resources.database import Database, Indexed
 from quintain.resources.database.rows import reader, table_name
 
 T = TypeVar("T", bound="WebRow")
@@ -26,11 +27,54 @@ class WebRow(msgspec.Struct, kw_only=True):
     Attributes:
         id: Key of the row.
         hidden: Names of the columns that answers leave out.
+        settable: Names of the columns that requests may set.
+        needed: Names of the columns that may not be empty.
     """
 
     id: int
 
     hidden: ClassVar[tuple[str, ...]] = ()
+    settable: ClassVar[tuple[str, ...]] = ()
+    needed: ClassVar[tuple[str, ...]] = ()
+
+
+_COLUMN = re.compile(r"(\w+)(?::(\w+))?([?!+#-]*)(?:=(\S+))?")
+_TYPES: dict[str, Any] = {
+    "": str, "int": int, "float": float, "bool": bool, "bytes": bytes, "json": dict[str, Any],
+    "texts": list[str], "ints": list[int], "dicts": list[dict[str, Any]],
+}  # fmt: skip
+
+
+def declared(name: str, words: str, columns: str, *, base: type[WebRow] = WebRow) -> Any:
+    """Returns a class of rows whose columns are words such as `title!+`, `position:int+=1` or `group_id:int?#`.
+
+    The type is str if none is named. A column begins as null with `?`, as the value after `=`, else as what is empty in
+    its type. Marks: `!` it may not be empty, `+` requests set it, `#` it is indexed, `-` answers leave it out.
+    """
+    fields: list[Any] = []
+    marked: dict[str, list[str]] = {"!": [], "+": [], "-": []}
+    for word in columns.split():
+        match = _COLUMN.fullmatch(word)
+        assert match is not None, f"{word!r} is not a column"
+        column, kind, marks, value = match.groups(default="")
+        hint = _TYPES[kind] | None if "?" in marks else _TYPES[kind]
+        hint = Annotated[hint, Indexed()] if "#" in marks else hint
+        fields.append((column, hint) if "!" in marks else (column, hint, _default(kind, marks, value)))
+        for mark in marked.keys() & {*marks}:
+            marked[mark].append(column)
+    own = dict(zip(("needed", "settable", "hidden"), map(tuple, marked.values()), strict=True))
+    namespace = {"__doc__": words, **own}
+    return msgspec.defstruct(name, fields, bases=(base,), namespace=namespace, module=base.__module__, kw_only=True)
+
+
+def _default(kind: str, marks: str, value: str) -> Any:
+    if "?" in marks:
+        return None
+    if not value:
+        return _TYPES[kind]()
+    if kind == "json":
+        return msgspec.field(default_factory=lambda: msgspec.json.decode(value))
+    return msgspec.json.decode(value) if kind else value
 
 
 class _Shape(NamedTuple):

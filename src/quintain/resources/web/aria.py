@@ -1,0 +1,308 @@
+"""Accessibility snapshot of a page: roles, names and states, in the lines that Chromium's has in Playwright.
+
+It knows what pages without scripts hold, and no style sheet: an element is hidden by `hidden`, `aria-hidden`, a closed
+`details` or what HTML itself hides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .html import Document, Element
+
+Values = Mapping[str, Any]
+"""What the fields of a page hold by the number of the element, where it is not what the page began with."""
+
+_ROLES = {
+    "article": "article", "aside": "complementary", "blockquote": "blockquote", "button": "button",
+    "caption": "caption", "code": "code", "dd": "definition", "del": "deletion", "details": "group", "dt": "term",
+    "em": "emphasis", "fieldset": "group", "h1": "heading", "h2": "heading", "h3": "heading", "h4": "heading",
+    "h5": "heading", "h6": "heading", "hr": "separator", "img": "img", "ins": "insertion", "li": "listitem",
+    "main": "main", "mark": "mark", "nav": "navigation", "ol": "list", "option": "option", "output": "status",
+    "p": "paragraph", "progress": "progressbar", "search": "search", "strong": "strong", "sub": "subscript",
+    "sup": "superscript", "table": "table",
+    "tbody": "rowgroup", "td": "cell", "textarea": "textbox", "tfoot": "rowgroup", "thead": "rowgroup",
+    "time": "time", "tr": "row", "ul": "list",
+}  # fmt: skip
+_INPUTS = {
+    "button": "button", "checkbox": "checkbox", "file": "button", "image": "button", "number": "spinbutton",
+    "radio": "radio", "range": "slider", "reset": "button", "search": "searchbox", "submit": "button",
+}  # fmt: skip
+_FROM_CONTENT = {"button", "cell", "checkbox", "columnheader", "heading", "link", "option", "radio", "row", "rowheader",
+                 "tab"}  # fmt: skip
+_HIDDEN = {"datalist", "head", "noscript"}
+_INLINE = {
+    "a", "abbr", "b", "bdi", "cite", "code", "del", "dfn", "em", "i", "ins", "kbd", "label", "mark", "q", "s", "samp",
+    "small", "span", "strong", "sub", "sup", "time", "u", "var",
+}  # fmt: skip
+_SECTIONS = ("article", "aside", "main", "nav", "section")
+
+
+def disabled(element: Element) -> bool:
+    """True for a control that is disabled by itself or by a fieldset around it."""
+    if "disabled" in element.attrs:
+        return True
+    around = element.around("fieldset")
+    return around is not None and disabled(around)
+
+
+def value_of(page: Document, element: Element, values: Values) -> Any:
+    """Returns what a control holds: text, True for one that is checked, a list for several options."""
+    given = values.get(str(page.numbers.get(element, 0)))
+    if given is not None:
+        return given
+    if element.tag == "textarea":
+        return element.text.removeprefix("\n")
+    if element.tag != "select":
+        is_mark = element.attrs.get("type") in {"checkbox", "radio"}
+        return "checked" in element.attrs if is_mark else element.attrs.get("value", "")
+    options = [one for one in element.all() if one.tag == "option"]
+    chosen = [option_value(one) for one in options if "selected" in one.attrs]
+    if "multiple" in element.attrs:
+        return chosen
+    return chosen[-1] if chosen else next((option_value(one) for one in options if "disabled" not in one.attrs), "")
+
+
+def option_value(option: Element) -> str:
+    """Returns what an option sends."""
+    return option.attrs.get("value", _one_line(option.text))
+
+
+def role_of(page: Document, element: Element) -> str:
+    """Returns the role of an element; empty if it has none."""
+    if role := element.attrs.get("role", "").partition(" ")[0]:
+        return "" if role in {"none", "presentation"} else role
+    special = _SPECIAL.get(element.tag)
+    return special(page, element) if special else _ROLES.get(element.tag, "")
+
+
+def _input_role(_: Document, element: Element) -> str:
+    kind = element.attrs.get("type", "text").lower()
+    is_list = "list" in element.attrs and kind in {"text", "search", "email"}
+    return "combobox" if is_list else _INPUTS.get(kind, "textbox")
+
+
+_SPECIAL: dict[str, Callable[[Document, Element], str]] = {
+    "a": lambda page, one: "link" if "href" in one.attrs else "",
+    "input": _input_role,
+    "select": lambda page, one: "listbox" if "multiple" in one.attrs else "combobox",
+    "header": lambda page, one: "" if one.around(*_SECTIONS) else "banner",
+    "footer": lambda page, one: "" if one.around(*_SECTIONS) else "contentinfo",
+    "form": lambda page, one: "form" if _given_name(page, one) else "",
+    "section": lambda page, one: "region" if _given_name(page, one) else "",
+    "th": lambda page, one: "rowheader" if one.attrs.get("scope") == "row" else "columnheader",
+    "img": lambda page, one: "" if one.attrs.get("alt") == "" else "img",
+}
+
+
+def _hidden(element: Element) -> bool:
+    attrs, around = element.attrs, element.parent
+    if "hidden" in attrs or attrs.get("aria-hidden") == "true" or element.tag in _HIDDEN:
+        return True
+    if element.tag == "input" and attrs.get("type") == "hidden":
+        return True
+    is_closed = around is not None and around.tag == "details" and "open" not in around.attrs
+    return is_closed and element.tag != "summary"
+
+
+def visible(element: Element) -> bool:
+    """True unless the element or one around it is hidden."""
+    return not _hidden(element) and (element.parent is None or visible(element.parent))
+
+
+# -- names
+
+
+def name_of(page: Document, element: Element) -> str:
+    """Returns the accessible name of an element."""
+    return _one_line(_name(page, element, role_of(page, element)))
+
+
+def _name(page: Document, element: Element, role: str) -> str:
+    if (name := _given_name(page, element)) or (name := _native_name(page, element)):
+        return name
+    if role in _FROM_CONTENT and (name := _one_line(_content(page, element))):
+        return name
+    return element.attrs.get("title") or (element.attrs.get("placeholder", "") if element.tag in CONTROL_TEXT else "")
+
+
+CONTROL_TEXT = ("input", "textarea")
+
+
+def _given_name(page: Document, element: Element) -> str:
+    ids = element.attrs.get("aria-labelledby", "").split()
+    labelled = " ".join(_one_line(_content(page, page.ids[one])) for one in ids if one in page.ids)
+    return _one_line(labelled) or _one_line(element.attrs.get("aria-label", ""))
+
+
+def _native_name(page: Document, element: Element) -> str:
+    tag = element.tag
+    if tag in {"input", "textarea", "select"}:
+        if element.attrs.get("type") in {"submit", "reset", "button"}:
+            return element.attrs.get("value", "")
+        return " ".join(_one_line(_content(page, one, within=element)) for one in page.labels.get(element, ()))
+    if tag in {"fieldset", "table"}:
+        wanted = {"fieldset": "legend", "table": "caption"}[tag]
+        inner = (one for one in element.children if isinstance(one, Element) and one.tag == wanted)
+        return next((_content(page, one) for one in inner), "")
+    return element.attrs.get("alt", "") if tag == "img" else ""
+
+
+def _content(page: Document, element: Element, *, within: Element | None = None) -> str:
+    """Returns the text of an element; `within` is the control whose label it is, which does not name itself."""
+    parts: list[str] = []
+    for child in element.children:
+        if isinstance(child, str):
+            parts.append(child)
+        elif child is not within and not _hidden(child):
+            text = _given_name(page, child) or _native_name(page, child)
+            if not text and child.tag not in {"input", "select", "textarea"}:
+                text = _content(page, child, within=within)
+            parts.append(text if child.tag in _INLINE else f" {text} ")
+    return "".join(parts)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("\u200b", "").replace("\u00ad", "").split())
+
+
+# -- the tree and its lines
+
+
+class AriaNode(NamedTuple):
+    """AriaNode of the snapshot.
+
+    Attributes:
+        role: Its role.
+        name: Its name.
+        states: Its states, such as `[checked]`.
+        props: Further lines, such as the address of a link.
+        children: Nodes and texts.
+        element: The element.
+    """
+
+    role: str
+    name: str
+    states: str
+    props: list[tuple[str, str]]
+    children: list[AriaNode | str]
+    element: Element
+
+
+def tree(page: Document, values: Values) -> list[AriaNode | str]:
+    """Returns the nodes of a page."""
+    found: list[AriaNode | str] = []
+    _process(page, page.body, values, out=found)
+    return _merged(found)
+
+
+def _process(page: Document, element: Element, values: Values, *, out: list[AriaNode | str]) -> None:
+    around = "" if element.tag in _INLINE else " "
+    out.append(around)
+    for child in element.children:
+        if isinstance(child, str):
+            out.append(child)
+        elif not _hidden(child):
+            role = role_of(page, child)
+            if role:
+                out.append(_node(page, child, role, values=values))
+            else:
+                _process(page, child, values, out=out)
+    out.append(around)
+
+
+def _node(page: Document, element: Element, role: str, *, values: Values) -> AriaNode:
+    name = _one_line(_name(page, element, role))
+    below: list[AriaNode | str] = []
+    if element.tag in {"input", "textarea"}:
+        if role not in {"checkbox", "radio"} and element.attrs.get("type") != "file":
+            below = [str(value_of(page, element, values))]
+    else:
+        _process(page, element, values, out=below)
+    children = _merged(below)
+    if children == [name]:
+        children = []
+    props = [("/url", element.attrs["href"])] if role == "link" and "href" in element.attrs else []
+    placeholder = element.attrs.get("placeholder", "")
+    if role in {"textbox", "searchbox"} and placeholder and placeholder != name:
+        props.append(("/placeholder", placeholder))
+    return AriaNode(role, name, _states(page, element, role, values=values), props, children, element)
+
+
+def _states(page: Document, element: Element, role: str, *, values: Values) -> str:
+    found = ""
+    if role in {"checkbox", "radio"} and value_of(page, element, values) is True:
+        found += " [checked]"
+    if element.tag in {"button", "input", "select", "textarea", "option"} and disabled(element):
+        found += " [disabled]"
+    if role == "heading":
+        found += f" [level={element.attrs.get('aria-level') or element.tag[1:]}]"
+    if role == "option" and (select := element.around("select")) is not None:
+        held: Any = value_of(page, select, values)
+        chosen: list[Any] = held if "multiple" in select.attrs else [held]
+        found += " [selected]" if option_value(element) in chosen else ""
+    return found
+
+
+def _merged(items: list[AriaNode | str]) -> list[AriaNode | str]:
+    """Joins texts that stand side by side, and drops empty ones."""
+    found: list[AriaNode | str] = []
+    buffer = ""
+    for item in [*items, None]:
+        if isinstance(item, str):
+            buffer += item
+            continue
+        if text := _one_line(buffer):
+            found.append(text)
+        buffer = ""
+        if item is not None:
+            found.append(item)
+    return found
+
+
+def lines(page: Document, nodes: list[AriaNode | str], *, refs: bool = False, depth: int = 0) -> list[str]:
+    """Returns the lines of a snapshot; with `refs` each control has its number, such as `[ref=e12]`."""
+    found: list[str] = []
+    indent = "  " * depth
+    for node in nodes:
+        if isinstance(node, str):
+            found.append(f"{indent}- text: {_value(node)}")
+            continue
+        head = node.role + (f" {json.dumps(node.name, ensure_ascii=False)}" if node.name else "") + node.states
+        if refs and node.element in page.numbers:
+            head += f" [ref=e{page.numbers[node.element]}]"
+        head = f"{indent}- " + ("'" + head.replace("'", "''") + "'" if _quoted(head) else head)
+        only = node.children[0] if len(node.children) == 1 else None
+        if isinstance(only, str) and not node.props:
+            found.append(f"{head}: {_value(only)}")
+            continue
+        found.append(f"{head}:" if node.children or node.props else head)
+        found += [f"{indent}  - {name}: {_value(value)}" for name, value in node.props]
+        found += lines(page, node.children, refs=refs, depth=depth + 1)
+    return found
+
+
+def snapshot(page: Document, values: Values) -> str:
+    """Returns the accessibility snapshot of a page."""
+    return "\n".join(lines(page, tree(page, values)))
+
+
+_QUOTED = re.compile(
+    r"""\A\s|\s\Z|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\A-|[\n:](\s|\Z)|\s\#|[\n\r]|\A[&*\],?!>|@"'\#%\[]|[{}`]"""
+)
+_NUMBER = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity)|0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+", re.ASCII
+)
+_WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null"}
+
+
+def _quoted(text: str) -> bool:
+    is_other = not text or _NUMBER.fullmatch(text) is not None or text.lower() in _WORDS
+    return is_other or _QUOTED.search(text) is not None
+
+
+def _value(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if _quoted(text) else text

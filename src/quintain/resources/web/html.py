@@ -1,0 +1,142 @@
+"""HTML: forms that requests send, and pages as trees of elements."""
+
+from __future__ import annotations
+
+import email.parser
+import email.policy
+import functools
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from .messages import HttpRequest
+
+HTML = ("content-type", "text/html; charset=utf-8")
+CONTROLS = frozenset({"input", "textarea", "select", "button"})
+_SILENT = {"script", "style", "template"}
+
+
+def form(asked: HttpRequest) -> dict[str, list[Any]]:
+    """Returns the fields that a form sent: for each name its values, texts or (file name, type, bytes)."""
+    found: dict[str, list[Any]] = {}
+    kind = asked.header("content-type")
+    if kind.startswith("multipart/form-data"):
+        head = f"content-type: {kind}\r\n\r\n".encode()
+        parts = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + asked.body)
+        for part in parts.iter_parts() if parts.is_multipart() else ():
+            name = str(part.get_param("name", "", header="content-disposition"))
+            data = part.get_payload(decode=True)
+            body = data if isinstance(data, bytes) else b""
+            file = part.get_filename()
+            value = _lines(body.decode("utf-8", "replace")) if file is None else (file, part.get_content_type(), body)
+            found.setdefault(name, []).append(value)
+        return found
+    for name, value in parse_qsl(asked.body.decode("utf-8", "replace"), keep_blank_values=True):
+        found.setdefault(name, []).append(_lines(value))
+    return found
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+# -- pages
+
+
+class Element:
+    """Element of a page.
+
+    Attributes:
+        tag: Name in small letters.
+        attrs: Attributes; one without a value is empty.
+        children: Elements and texts.
+        parent: Element around it.
+    """
+
+    __slots__ = ("attrs", "children", "parent", "tag")
+
+    def __init__(self, tag: str, attrs: dict[str, str], parent: Element | None) -> None:
+        self.tag, self.attrs, self.parent = tag, attrs, parent
+        self.children: list[Element | str] = []
+
+    def all(self) -> Iterator[Element]:
+        """Yields the elements below this one, in the order of the page."""
+        for child in self.children:
+            if isinstance(child, Element):
+                yield child
+                yield from child.all()
+
+    def around(self, *tags: str) -> Element | None:
+        """Returns the nearest element around this one that has one of the names."""
+        found = self.parent
+        while found is not None and found.tag not in tags:
+            found = found.parent
+        return found
+
+    @property
+    def text(self) -> str:
+        """All text below."""
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+
+class Document:
+    """Page as a tree.
+
+    Attributes:
+        body: The element `body`.
+        title: Title of the page.
+        ids: Elements by their `id`.
+        labels: Labels by the element that they name.
+        controls: Links and controls in the order of the page; an element's place in it is its number.
+    """
+
+    def __init__(self, html: bytes) -> None:
+        tree = LexborHTMLParser(html)
+        self.body = Element("body", {}, None)
+        if tree.body is not None:
+            _grow(self.body, tree.body)
+        found = tree.css_first("title")
+        self.title = "" if found is None else " ".join(found.text().split())
+        elements = [*self.body.all()]
+        self.ids = {one.attrs["id"]: one for one in reversed(elements) if "id" in one.attrs}
+        self.labels: dict[Element, list[Element]] = {}
+        for label in elements:
+            if label.tag == "label":
+                inner = (one for one in label.all() if one.tag in CONTROLS)
+                named = self.ids.get(label.attrs["for"]) if "for" in label.attrs else next(inner, None)
+                if named is not None:
+                    self.labels.setdefault(named, []).append(label)
+        self.controls = [one for one in elements if _acts(one)]
+        self.numbers = {one: number for number, one in enumerate(self.controls, 1)}
+
+    def owner(self, control: Element) -> Element | None:
+        """Returns the form that a control belongs to."""
+        name = control.attrs.get("form")
+        return self.ids.get(name) if name is not None else control.around("form")
+
+
+@functools.lru_cache(maxsize=64)
+def document(html: bytes) -> Document:
+    """Returns a page as a tree, which must not be changed."""
+    return Document(html)
+
+
+def _grow(element: Element, node: LexborNode) -> None:
+    child = node.child
+    while child is not None:
+        if child.is_text_node:
+            element.children.append(child.text_content or "")
+        elif child.is_element_node and child.tag is not None and child.tag not in _SILENT:
+            attrs = {name: value or "" for name, value in child.attributes.items()}
+            below = Element(child.tag, attrs, element)
+            element.children.append(below)
+            _grow(below, child)
+        child = child.next
+
+
+def _acts(element: Element) -> bool:
+    if element.tag == "a":
+        return "href" in element.attrs
+    return element.tag in CONTROLS and element.attrs.get("type") != "hidden"
