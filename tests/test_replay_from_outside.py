@@ -104,7 +104,7 @@ def test_remote_episode_is_begun_by_its_environment() -> None:
     episode = asyncio.run(Episode[Any].begin(env, first_task(env), member=3))
     assert isinstance(episode, Episode)
     named = {"seed": 0, "member": 3, "attempt": 0, "split": "", "agent": ""}
-    rest = {"continues": msgspec.UNSET, "external_harness": msgspec.UNSET}
+    rest = {"continues": msgspec.UNSET, "forked": msgspec.UNSET, "external_harness": msgspec.UNSET}
     assert begun == [(first_task(env).id, None, named | rest)]
 
 

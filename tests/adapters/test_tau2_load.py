@@ -15,7 +15,7 @@ import pytest
 
 from quintain import codec
 from quintain.adapters.tau2 import load
-from quintain.adapters.tau2.data import Criteria, Scenario
+from quintain.adapters.tau2.data import Criteria, Function, Scenario
 from quintain.adapters.tau2.world import World
 from quintain.config import Config
 from quintain.environment import Environment
@@ -208,7 +208,7 @@ def test_sentences_need_a_judge_unless_they_are_assumed(upstream: Path, env: Env
     [
         (Criteria(actions=None), 1.0),
         (Criteria(actions=[], nl_assertions=[], reward_basis=("NL_ASSERTION",)), 1.0),
-        (Criteria(env_assertions=[{"func_name": "f"}], reward_basis=("ENV_ASSERTION",)), None),
+        (Criteria(env_assertions=[Function("f", {})], reward_basis=("ENV_ASSERTION",)), None),
     ],
 )
 def test_criteria_that_upstream_allows_but_does_not_use(

@@ -59,6 +59,7 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def reset(task: str, *, on: str = "a", seed: int = 0, mark: str = "") -> Op:
+    """Returns the op that begins a task."""
     return Op("reset", on, task, seed=seed, mark=mark)
 
 
@@ -76,6 +77,7 @@ def turns(ops: Sequence[Op]) -> dict[int, int]:
 
 
 def call(name: str, arguments: dict[str, Any] | None = None, *, on: str = "a", mark: str = "") -> Op:
+    """Returns the op that calls a tool."""
     return Op("call", on, name, arguments or {}, mark=mark)
 
 
@@ -88,6 +90,7 @@ def score(*, on: str = "a", times: int = 1, mark: str = "score") -> Op:
 
 
 def state(*, on: str = "a", mark: str = "state") -> Op:
+    """Returns the op that reads the world."""
     return Op("state", on, mark=mark)
 
 
@@ -128,6 +131,7 @@ class Probe(msgspec.Struct, frozen=True, omit_defaults=True):
     context: ProcessContext = HOME
 
     def without(self, gone: Iterable[int]) -> Probe:
+        """Returns the probe without the ops at some places."""
         left = set(gone)
         return Probe(tuple(op for place, op in enumerate(self.ops) if place not in left), self.context)
 

@@ -93,7 +93,7 @@ class RunReport(msgspec.Struct, kw_only=True):
 
 
 async def gather(
-    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch = lambda count: None
+    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch | None = None
 ) -> list[ReplayEvidence]:
     """Returns the environment's evidence on each episode, or why there is none.
 
@@ -110,7 +110,8 @@ async def gather(
             found[n].missing = env
         elif trace is not None and witness is not None and not isinstance(env, str):
             found[n] = await witness.examine(run.played[n], task_of(env, trace), run.shadows[n].suspects)
-        watch(1)
+        if watch is not None:
+            watch(1)
     return found
 
 
@@ -153,7 +154,7 @@ async def triage(
     seed: int = 0,
     times: int = 3,
     length: int = QUEUE,
-    watch: Watch = lambda count: None,
+    watch: Watch | None = None,
 ) -> RunReport:
     """Labels every episode.
 
