@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import quintain as qn
-from quintain.harnesses import AgentLoop, Mcp
+from quintain.harnesses import AgentLoop
+from quintain.harnesses.mcp import Mcp
 from quintain.models.scripted import Scripted
 
 pytest.importorskip("mcp")

@@ -7,7 +7,7 @@ budget      the context as a strategy sees it, and how it is made to fit
 sources     tool results under content-addressed ids, and the tool `recall`
 held        tools that a harness holds outside of the world
 tools       to-do list, notes, sections, final answer, skills, questions to the user
-mcp         tools and resources of MCP servers
+mcp         `Mcp`, tools and resources of MCP servers
 corpus      search and fetch over pages of the world
 subagents   the tool `task`, which runs an inner harness on the same world
 text_tools  tool calls as text, for models without native ones
@@ -22,7 +22,6 @@ from .folding import broken_conditions as broken_conditions
 from .loop import AgentLoop as AgentLoop
 from .loop import SingleTurn as SingleTurn
 from .loop import agentic as agentic
-from .mcp import Mcp as Mcp
 from .sources import Sources as Sources
 from .strategies import Fold as Fold
 from .strategies import KeepRecent as KeepRecent

@@ -162,4 +162,5 @@ def _broken(server: str, words: str, kind: str) -> EpisodeError:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    return _innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+    several: Any = error
+    return _innermost(several.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -80,7 +80,8 @@ class Run:
                 said[key] = None
                 said["warnings"].append(f"cannot read {key}.json: {error}")
         described: Description | None = said["environment"]
-        known: set[Any] = {(said["run"] or {}).get("fingerprint"), described and described.fingerprint} - {None}
+        manifest: dict[str, Any] = said["run"] or {}
+        known = {manifest.get("fingerprint"), described and described.fingerprint} - {None}
         said["findings"], warnings = findings(self.folder, known)
         said["warnings"] += warnings
         return said

@@ -101,9 +101,9 @@ def metrics(folder: Path) -> dict[str, dict[str, list[tuple[float, float]]]]:
         for row in _rows(folder / name):
             step = row.pop("step", None)
             own = name == "training.jsonl"
-            numbers = {"seconds": row.get("wall_s"), **row.get("metrics", {})} if own else row
+            numbers: dict[str, Any] = {"seconds": row.get("wall_s"), **row.get("metrics", {})} if own else row
             for key, value in numbers.items():
-                if type(step) in _NUMBERS and type(value) in _NUMBERS and math.isfinite(value):
+                if step is not None and type(step) in _NUMBERS and type(value) in _NUMBERS and math.isfinite(value):
                     found.setdefault(name, {}).setdefault(key, {})[step] = value
     return {file: {key: sorted(of.items()) for key, of in names.items()} for file, names in found.items()}
 

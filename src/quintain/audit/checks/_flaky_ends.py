@@ -28,7 +28,7 @@ TIMES = 59
 _ORDERING = ("list", "tuple", "sum", "next", "iter", "enumerate")
 
 
-class End(NamedTuple):
+class Ending(NamedTuple):
     """An episode up to its score: its task, a word for how it went, and its ops."""
 
     task: str
@@ -53,7 +53,7 @@ def verdicts(record: Record, marks: Sequence[str]) -> list[str]:
     return found
 
 
-def unsteady(ctx: AuditContext, ends: Sequence[End], times: int, *, later: Sequence[Op] = ()) -> Iterator[Finding]:
+def unsteady(ctx: AuditContext, ends: Sequence[Ending], times: int, *, later: Sequence[Op] = ()) -> Iterator[Finding]:
     """Yields a finding for the first end whose verdicts are not all equal, at once or after a pause."""
     scripts = [(*end.ops, Op("score", times=times, mark=f"{place}"), *later) for place, end in enumerate(ends)]
     # Chance continues within a process, and begins anew in each: without a pause one process plays all ends.
@@ -92,7 +92,9 @@ def unsteady(ctx: AuditContext, ends: Sequence[End], times: int, *, later: Seque
                 return
 
 
-def by_process(ctx: AuditContext, ends: Sequence[End], contexts: Sequence[ProcessContext]) -> Iterator[Finding | None]:
+def by_process(
+    ctx: AuditContext, ends: Sequence[Ending], contexts: Sequence[ProcessContext]
+) -> Iterator[Finding | None]:
     """Yields findings for verdicts that depend on the process, with the one difference that causes it."""
     scripts = [(*marked(end.ops), SCORE) for end in ends]
     ops = tuple(

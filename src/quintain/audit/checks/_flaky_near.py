@@ -19,7 +19,7 @@ from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, number, reset
 
-from ._flaky_ends import SCORE, End, by_process, contexts, unsteady
+from ._flaky_ends import SCORE, Ending, by_process, contexts, unsteady
 from ._same_scripts import doing, other_values, seems_to_read
 from ._same_wide import kinds, known
 
@@ -60,16 +60,16 @@ def _way(ctx: AuditContext, task: str) -> tuple[tuple[Op, ...], float]:
     return short if is_short else ops, seen.seconds
 
 
-def _ends(ctx: AuditContext, task: str, ops: tuple[Op, ...]) -> Iterator[End]:
+def _ends(ctx: AuditContext, task: str, ops: tuple[Op, ...]) -> Iterator[Ending]:
     calls = tuple(op for op in ops if op.do != "answer" or op is not ops[-1])
     words = ops[len(calls) :]
     bent = [[(place, step) for step in _variants(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)][:CHANGED]
     lines = [(place, step) for place, op in enumerate(ops) for step in _a_line_wrong(op)][-LINES:]
     for place, other_op in (*turns, *lines):
-        yield End(task, "nearly right", (reset(task), *ops[:place], other_op, *ops[place + 1 :]))
+        yield Ending(task, "nearly right", (reset(task), *ops[:place], other_op, *ops[place + 1 :]))
     for act in _beside(ctx, task, calls):
-        yield End(task, "more than right", (reset(task), *calls, act, *words))
+        yield Ending(task, "more than right", (reset(task), *calls, act, *words))
 
 
 def _a_line_wrong(op: Op) -> Iterator[Op]:
@@ -98,5 +98,5 @@ def _variants(ctx: AuditContext, op: Op) -> Iterator[Op]:
     if op.do != "call" or tool is None or not is_dict(op.value):
         return
     for name, value in op.value.items():
-        for other_value in islice(other_values(ctx, tool, name, value), 1):
+        for other_value in islice(other_values(ctx, tool, name, value=value), 1):
             yield msgspec.structs.replace(op, value={**op.value, name: other_value})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 PAIRS = (
     ("yes", "no"), ("CORRECT", "INCORRECT"), ("correct", "incorrect"), ("PASS", "FAIL"), ("true", "false"), ("1", "0"),
@@ -122,7 +122,7 @@ def half_ones(good: str) -> tuple[str, ...]:
     return (start, f"{start}maybe", f"{start}{word_of(good)[:1]}") if start else ()
 
 
-Form = tuple[str, str] | tuple[str, str, bool]
+Form = tuple[str, str] | tuple[str, str, Literal[False]]
 """A reply with {good}, {yes}, {no}, {start} (what stands before a verdict's word) and {last} (the bad verdict)."""
 _BAD: tuple[Form, ...] = (
     ("{last}. To be graded {yes} it would need the right total.", "the good word in the reason"),
@@ -162,7 +162,9 @@ def _filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
         "LAST": last.upper(),
         "low": last.lower(),
     }
-    return [JudgeReply(text.format(**words, small=yes.lower()), *how) for text, *how in forms] if yes and no else []
+    if not (yes and no):
+        return []
+    return [JudgeReply(form[0].format(**words, small=yes.lower()), form[1], len(form) == 2) for form in forms]
 
 
 def bad_ones(good: str, bad: str) -> list[JudgeReply]:
@@ -195,7 +197,7 @@ def good_ones(good: str) -> Iterator[JudgeReply]:
         yield JudgeReply(good.lower(), "lower case")
         yield JudgeReply(good.replace(yes, f"{yes}."), "a full stop")
         yield JudgeReply(good.replace(yes, f"**{yes}**"), "bold type", is_plain=False)
-        yield JudgeReply(f"{good}. There is no mistake in it.", "a reason behind it", is_plain=False)
+        yield JudgeReply(f"{good}. It has no mistake.", "a reason behind it", is_plain=False)
     if good.startswith("{"):
         yield JudgeReply(f"```json\n{good}\n```", "a code fence", is_plain=False)
         yield JudgeReply(f"Here is my verdict:\n{good}", "words before the JSON", is_plain=False)

@@ -50,13 +50,20 @@ def _once(text: str) -> Iterator[tuple[str, str]]:
         yield from _turned(text)
 
 
+def _gunzipped(packed: bytes) -> bytes:
+    return zlib.decompress(packed, 31)
+
+
+_PACKINGS: tuple[Callable[[bytes], bytes], ...] = (zlib.decompress, _gunzipped, bz2.decompress)
+
+
 def _clean(read: Callable[[str], bytes], token: str) -> str | None:
     """Returns the clean text that a token decodes to, compressed or not."""
     try:
         raw = read(token)
     except (ValueError, binascii.Error):
         return None
-    for unpack in (zlib.decompress, lambda packed: zlib.decompress(packed, 31), bz2.decompress):
+    for unpack in _PACKINGS:
         with suppress(zlib.error, OSError, ValueError, EOFError):
             raw = unpack(raw)
             break

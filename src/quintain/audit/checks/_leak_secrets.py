@@ -233,7 +233,7 @@ def _in_text(text: str, hidden: SecretIndex, under: str) -> Iterator[Leak]:
 
 
 def _plain(text: str, even: str, secret: Secret) -> Iterator[str]:
-    """How a text that holds a secret shows it: after telling words, at length, or as a random key."""
+    """Yields how a text shows a secret: after telling words, at length, or as a random key."""
     own, is_text = secret.text, isinstance(secret.value, str)
     if len(own) <= 200:
         value = re.escape(secret.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"

@@ -84,7 +84,10 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[dict[str, Any]]) ->
         base = {name: value for name, value in base.items() if name in tool.required} | {words[0]: "a"}
     # One other value of each parameter, then the next of each: a tool of many parameters is seen in all of them.
     columns = [
-        [*({**base, name: value} for value in other_values(ctx, tool, name, base.get(name))), _without(base, name)]
+        [
+            *({**base, name: value} for value in other_values(ctx, tool, name, value=base.get(name))),
+            _without(base, name),
+        ]
         for name in tool.properties
     ]
     swaps = [{**base, first: base[second], second: base[first]} for first, second in combinations(base, 2)]

@@ -74,7 +74,7 @@ def _leak(ctx: AuditContext, task: str, ops: Sequence[Op], *, gap: Split, after:
     best: Finding | None = None
     for probes, moment in _proofs(ctx, ops, gap.op.mark):
         title = f"{what(gap)} is another one {moment}{after}"
-        finding = differing(ctx, title, probes, gap, tasks=(task,), teaches=TEACHES)
+        finding = differing(ctx, title, probes, gap=gap, tasks=(task,), teaches=TEACHES)
         if finding is not None and finding.confidence == "proven":
             return finding
         best = best or finding

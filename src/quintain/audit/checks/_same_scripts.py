@@ -148,7 +148,7 @@ def broad(ctx: AuditContext) -> tuple[Op, ...]:
 
 
 def in_turn(items: Iterable[T], name: Callable[[T], str], each: int | None = None) -> list[T]:
-    """Returns the first item of each name, then the second of each, and so on, at most `each` of a name."""
+    """Returns the first item of each name, then the second of each, and so on; `each` limits them."""
     by_name: dict[str, list[T]] = {}
     for item in items:
         by_name.setdefault(name(item), []).append(item)
@@ -156,7 +156,7 @@ def in_turn(items: Iterable[T], name: Callable[[T], str], each: int | None = Non
     return [item for turn in turns for item in turn if item is not None]
 
 
-def other_values(ctx: AuditContext, tool: ToolSpec, name: str, value: Any) -> Iterator[Any]:
+def other_values(ctx: AuditContext, tool: ToolSpec, name: str, *, value: Any) -> Iterator[Any]:
     """Yields other values of an argument that its schema allows: of its choices, near it, or seen under its name."""
     schema: Any = tool.properties.get(name)
     if not is_dict(schema):

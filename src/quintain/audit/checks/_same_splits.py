@@ -203,7 +203,7 @@ def least(
     return probes(fewest(ctx, whole, keep, holds=holds)) if holds(whole) else None
 
 
-def differing(ctx: AuditContext, title: str, probes: Sequence[Probe], gap: Split, **fields: Any) -> Finding | None:
+def differing(ctx: AuditContext, title: str, probes: Sequence[Probe], *, gap: Split, **fields: Any) -> Finding | None:
     """Returns a finding for a result of the first probe that differs from that of the others."""
     given: dict[str, Any] = {"minimise": 0, "expected": gap.expected, "observed": gap.observed} | fields
     return ctx.finding(title, *probes, relation=UNLIKE, marks=(gap.op.mark,), **given)
@@ -217,7 +217,7 @@ def by_cause(
         return None
     for words, part in (*parts(context), ("the process", context)):
         if probes := pair(ctx, script, gap.op.mark, context=part):
-            return differing(ctx, f"{title} depends on {words}", probes, gap, **fields)
+            return differing(ctx, f"{title} depends on {words}", probes, gap=gap, **fields)
     return None
 
 

@@ -88,7 +88,7 @@ def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tup
         write = bare(act.op)
         is_short = short == whole or not ctx.play(reset(act.task), *short, write.marked(WRITE)).at(WRITE).is_error
         before = short if is_short else whole
-        reads = tuple(reads_about(ctx, act.task, before, (write,), tries=4 * EACH, then=then))[:each]
+        reads = tuple(reads_about(ctx, act.task, before, steps=(write,), tries=4 * EACH, then=then))[:each]
         found.append(Walk(act.task, before, (write,), reads))
     return _not_empty(found)
 
@@ -96,7 +96,9 @@ def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tup
 def walks(ctx: AuditContext, most: int) -> list[Walk]:
     """Walks of `most` tasks, of different kinds where oracles tell kinds apart; raises NotChecked like `single`."""
     steps = {task: tuple(_steps(ctx, task)) for task in kinds(ctx, most)}
-    found = [Walk(task, (), acts, tuple(reads_about(ctx, task, (), acts))[:READS]) for task, acts in steps.items()]
+    found = [
+        Walk(task, (), acts, tuple(reads_about(ctx, task, (), steps=acts))[:READS]) for task, acts in steps.items()
+    ]
     return _not_empty([walk for walk in found if walk.steps])
 
 
@@ -139,8 +141,8 @@ def reads_about(
     ctx: AuditContext,
     task: str,
     before: Sequence[Op],
-    steps: Sequence[Op],
     *,
+    steps: Sequence[Op],
     tries: int = TRIED,
     then: Sequence[Op] = (),
 ) -> list[Op]:
@@ -149,7 +151,7 @@ def reads_about(
     record = ctx.play(reset(task), *sees[:1], *before, *steps, *sees[1:])
     rows = list(_rows(record, steps))
     hot = list(dict.fromkeys(item for row in rows for item in scalars(row)))
-    columns = [list(_asked(ctx, tool, hot, rows)) for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
+    columns = [list(_asked(ctx, tool, hot, rows=rows)) for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
     tried = [op for column in columns for op in column[: max(3, tries // max(1, len(columns)))]]
     tried = in_turn(tried, lambda op: op.name)[: max(4, _calls(ctx) - len(before) - len(steps))]
     probes = [Probe((reset(task), *before, *some, *marked(tried))) for some in ((), (*steps, *then))]
@@ -168,7 +170,7 @@ def _calls(ctx: AuditContext) -> int:
 
 
 def _rows(record: Record, steps: Sequence[Op]) -> Iterator[Any]:
-    """What the writes are given and answer, the old and new values of what they change, and its rows before."""
+    """Yields what the writes are given and answer, the old and new values they change, and its rows before."""
     for op, seen in zip(record.ops, record.seen, strict=False):
         if op in steps:
             yield from (op.value, read(seen.value))
@@ -200,7 +202,7 @@ def scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], rows: Sequence[Any]) -> Iterator[Op]:
+def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], *, rows: Sequence[Any]) -> Iterator[Op]:
     """A reader's calls: as known, about each row, and with each hot value that looks like what its parameters take."""
     known = [known_call.op.value for known_call in ctx.discovery.of(tool.name)]
     base: dict[str, Any] = known[0] if known else {}
@@ -211,7 +213,7 @@ def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], rows: Sequence
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        fitting = [item for item in _fitting(ctx, name, hot, base.get(name)) if fits(item, schema)]
+        fitting = [item for item in _fitting(ctx, name, hot, value=base.get(name)) if fits(item, schema)]
         rest = base if name in base else required
         columns.append([{**rest, name: item} for item in (*schema.get("enum", ()), *fitting)])
     for arguments in (*columns[0], *known[1:3], *(row for column in columns[1:] for row in column)):
@@ -229,7 +231,7 @@ def _cell(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
     return next((choice for choice in choices if any(str(value).startswith(choice) for value in row.values())), None)
 
 
-def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], value: Any) -> list[Any]:
+def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], *, value: Any) -> list[Any]:
     """Returns the hot values of the form of a known one; words for a search parameter."""
     if name.lower() in SEARCHED:
         words = [word for item in hot if isinstance(item, str) for word in (item, *item.split())]

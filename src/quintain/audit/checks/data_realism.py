@@ -5,7 +5,6 @@ Every column is tested against a sample of production's data, then what columns 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -138,7 +137,7 @@ def _misshapen(ctx: AuditContext) -> Iterator[Finding | None]:
     probe = Probe((reset(ctx.tasks[0]), ask(SHAPE, mark="shape")))
     ctx.count_comparisons()
     rows: Any = ctx.play_probe(probe).at("shape").value
-    for name, what, here, there in itertools.islice(rows or (), 4):
+    for name, what, here, there in rows[:4] if is_list(rows) else ():
         yield ctx.finding(
             f"{name} is unlike production's: {what}",
             probe,

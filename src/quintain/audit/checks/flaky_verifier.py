@@ -15,7 +15,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, ProcessContext, Record, reset, same, together
 from quintain.audit.kernel.registry import relation
 
-from ._flaky_ends import LATER, SCORE, TIMES, End, by_process, contexts, unsteady
+from ._flaky_ends import LATER, SCORE, TIMES, Ending, by_process, contexts, unsteady
 from ._flaky_near import verdict_near_the_solution
 from ._flaky_spelling import spelling_by_task
 from ._same_scripts import doing, half, marked, state_op
@@ -135,13 +135,13 @@ def _in_lane(record: Record, mark: str) -> OpResult:
     return next(iter(record.lane(mark, 0)), OpResult(how="hung"))
 
 
-def _ends(ctx: AuditContext, count: int) -> list[End]:
+def _ends(ctx: AuditContext, count: int) -> list[Ending]:
     """Solved, half-solved and untouched episodes of some tasks, and of each kind of task."""
     solved = "solved" if "oracle" in ctx.offers else "played"
-    found: list[End] = []
+    found: list[Ending] = []
     for task in dict.fromkeys((*ctx.sample_tasks(count), *(kinds(ctx, KINDS) if "oracle" in ctx.offers else ()))):
         acts = doing(ctx, task)
         calls = half([op for op in acts if op.do != "answer"])
         hows = ((solved, acts), (f"half-{solved}", calls), ("untouched", ()))
-        found += [End(task, how, (reset(task), *some)) for how, some in hows if some or how == "untouched"]
+        found += [Ending(task, how, (reset(task), *some)) for how, some in hows if some or how == "untouched"]
     return found

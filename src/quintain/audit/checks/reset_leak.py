@@ -150,4 +150,4 @@ def _by_itself(ctx: AuditContext, script: tuple[Op, ...], gap: Split) -> Finding
     target = gap.op.mark
     least = fewest(ctx, through(script, target), (target,), holds=lambda some: wavers(ctx, some, target), trials=12)
     title = f"{what(gap)} is not the same in two equal processes"
-    return differing(ctx, title, [Probe(least)] * 2, gap, tries=3, **_fields(script, gap))
+    return differing(ctx, title, [Probe(least)] * 2, gap=gap, tries=3, **_fields(script, gap))

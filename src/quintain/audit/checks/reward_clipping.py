@@ -143,7 +143,7 @@ def _is_even(group: Sequence[int], by: By, count: int) -> bool:
     found = _of_size(group, by, count)
     parts = frozenset[int]().union(*(state.done for state in found))
     amounts = [state.score for state in found]
-    return len(found) > 1 and (count == 1 or parts == {*group}) and max(amounts) - min(amounts) <= EPSILON
+    return len(found) > 1 and (count == 1 or parts == frozenset(group)) and max(amounts) - min(amounts) <= EPSILON
 
 
 def _of_size(group: Sequence[int], by: By, count: int) -> list[PaidState]:

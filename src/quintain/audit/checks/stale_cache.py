@@ -128,7 +128,7 @@ def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
         records = ctx.play_all([Probe((reset(task), *ops)) for ops in turns])
         for row in there:
             ctx.count_comparisons(len(row))
-            pairs = (both for both in permutations(row, 2) if _is_mixed(ctx, records, row, both))
+            pairs = (both for both in permutations(row, 2) if _is_mixed(ctx, records, row, both=both))
             for other_op, op in islice(pairs, tries):
                 tries -= 1
                 begin = reset(task)
@@ -137,7 +137,7 @@ def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
                     break
 
 
-def _is_mixed(ctx: AuditContext, records: Sequence[Record], row: Sequence[Op], both: tuple[Op, Op]) -> bool:
+def _is_mixed(ctx: AuditContext, records: Sequence[Record], row: Sequence[Op], *, both: tuple[Op, Op]) -> bool:
     """True if the second call once gave what the first one gives where it is the tool's first call."""
     other_first, own_first = (records[row.index(op)].at(op.mark) for op in both)
     seen = [record.at(both[1].mark) for record in records]
@@ -186,5 +186,5 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
             if gap is not None and found is not None:
                 title = "the score at the end is another one when it was asked for before"
                 teaches = "that actions after the first score request do not count"
-                yield differing(ctx, title, found, gap, part="V", teaches=teaches)
+                yield differing(ctx, title, found, gap=gap, part="V", teaches=teaches)
                 return
