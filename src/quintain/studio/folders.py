@@ -81,8 +81,8 @@ class Run:
                 said["warnings"].append(f"cannot read {key}.json: {error}")
         described: Description | None = said["environment"]
         manifest: dict[str, Any] = said["run"] or {}
-        known = {manifest.get("fingerprint"), described and described.fingerprint} - {None}
-        said["findings"], warnings = findings(self.folder, known)
+        known = [manifest.get("fingerprint"), None if described is None else described.fingerprint]
+        said["findings"], warnings = findings(self.folder, [one for one in known if one])
         said["warnings"] += warnings
         return said
 

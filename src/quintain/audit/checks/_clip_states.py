@@ -160,7 +160,7 @@ Rule = Callable[[Sequence[float], Sequence[Parts], Any], bool]
 RULES: dict[str, Rule] = {
     "stays": _stays,
     "does_not_count": _does_not_count,
-    "two_levels": lambda scores, parts, least: len(scores) >= least and len(levels(scores)) == 2,
+    "two_levels": lambda s, parts, least: len(s) >= least and len(levels(s)) == 2,
     # The right answer, a wrong one, and one that is far wrong.
     "pays_wrong": lambda s, parts, data: s[1] >= s[0] - EPSILON and s[2] < s[0] - 1e-6,
 }
@@ -168,10 +168,8 @@ CLEAN_RULES: dict[str, Rule] = {
     # Without one field, without another, without both, and the whole.
     "rounds": lambda s, parts, data: min(s[:2]) >= s[3] - EPSILON and s[2] < s[3] - EPSILON,
     # Without damage, with one, with another one, with both.
-    "grows": lambda s, parts, data: min(scores[1:3]) > scores[0] + EPSILON and scores[3] > max(scores[1:3]) + EPSILON,
-    "makes_good": lambda s, parts, data: (
-        max(scores[1:3]) < scores[0] - EPSILON and scores[3] > max(scores[1:3]) + EPSILON
-    ),
+    "grows": lambda s, parts, data: min(s[1:3]) > s[0] + EPSILON and s[3] > max(s[1:3]) + EPSILON,
+    "makes_good": lambda s, parts, data: max(s[1:3]) < s[0] - EPSILON and s[3] > max(s[1:3]) + EPSILON,
     "is_free": _is_free,
 }
 """Rules of probes in which no op may fail."""
