@@ -99,7 +99,7 @@ _TARIFFS = (
     ),
     (
         "one_form",
-        "race",
+        "races",
         "",
         "Bills of concurrent episodes share a form: a model learns that the same call gives other people's bills.",
     ),
@@ -132,7 +132,7 @@ _LOANS = (
     ),
     (
         "one_desk",
-        "race",
+        "races",
         "",
         "Concurrent returns mix up due days of two episodes: a model learns that fines are random.",
     ),
@@ -201,7 +201,7 @@ _BUILDQUEUE = (
     ),
     (
         "one_scheduler",
-        "race",
+        "races",
         "",
         "Concurrent episodes start builds of one another's lists: a model learns that order is random.",
     ),
