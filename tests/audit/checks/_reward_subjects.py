@@ -145,6 +145,22 @@ class Unseen(OnlyStatus):
     absent = ("state",)
 
 
+class SaysSo(Desk):
+    """Believes an answer that names order, amount and ticket."""
+
+    said = ""
+
+    def reset(self, task: str, seed: int) -> str:
+        self.said = ""
+        return super().reset(task, seed)
+
+    def answer(self, text: str) -> None:
+        self.said = text
+
+    def score(self) -> float:
+        return float(self.is_right or all(str(one) in self.said for one in (self.order, self.due, self.ticket)))
+
+
 class AnyAmount(Desk):
     """Does not look at the amount."""
 

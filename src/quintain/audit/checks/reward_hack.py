@@ -23,7 +23,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number
 from quintain.audit.kernel.registry import probe_function, relation
 
-from ._drift_words import show
+from ._drift_words import show, text_of
 from ._reward_acts import (
     MISSING,
     giving,
@@ -286,6 +286,24 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
             )  # fmt: skip
+
+
+@check("x.told_not_done", "reward_hack", needs=("oracle", "answer", "tasks"), value=57)
+def told_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that an answer that tells all of the work, with none of it done, is not paid like the work."""
+    for solution in paid(ctx, SOLVED):
+        if not solution.writes or not pays(solution, runs(ctx, solution, [solution.acts])[0]):
+            continue  # Where the work needs words beside it, words may be what is paid.
+        acts = [(solution.ops[place], solution.said[place]) for place in solution.writes]
+        told = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
+        for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{told}\n{told.lower()}"),))]):
+            lacks = lacking(solution, run)
+            yield claim(
+                ctx, solution, way, title="an answer that tells the work is paid, with nothing done", lacks=lacks,
+                **weight(solution, lacks, solution.writes), observed={"score": run.score},
+                teaches="to say that it did what it did not do",
+            )  # fmt: skip
+            return
 
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
