@@ -15,6 +15,7 @@ _FORMS = {
         "gymnasium": "gymnasium:ID",
         "inspect": "inspect:TASK",
         "reasoning-gym": "reasoning-gym:NAME",
+        "multihop": "multihop:NAME",
         "tau2": "tau2:DOMAIN",
         "verifiers": "verifiers:MODULE",
     },

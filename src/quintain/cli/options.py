@@ -15,7 +15,9 @@ json = click.option("--json", "as_json", is_flag=True, help="Print one JSON docu
 
 opens = click.option("--open", "opens", is_flag=True, help="Open the result as a page in the web browser.")
 
-data = click.option("--data", metavar="PATH", help="Data folder of the environment, needed by tau2:DOMAIN.")
+data = click.option(
+    "--data", metavar="PATH", help="Data folder of the environment, needed by tau2:DOMAIN and multihop:NAME."
+)
 
 nl_assertions = click.option(
     "--nl-assertions",

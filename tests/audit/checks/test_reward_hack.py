@@ -36,7 +36,7 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
         pytest.param("OnlyStatus", "x.oracle_ablation", "refund_order is part of the solution", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.forged_result", "one step, done over and over", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.shortest_path", "a short sequence of calls", marks=pytest.mark.slow),
-        ("SaysSo", "x.told_not_done", "an answer that tells the work is paid"),
+        ("SaysSo", "x.words_without_work", "an answer that describes the work is paid"),
         pytest.param("AnyTicket", "x.task_swap", "the solution of another task", marks=pytest.mark.slow),
         pytest.param(
             "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow
