@@ -50,6 +50,16 @@ class Contract:
 class Labelled(Contract):
     def prompt(self, task):
         return super().prompt(task) + f"\\ntext: {wanted(task)}"
+
+
+class Asked(Contract):
+    """The solution looks for the question's own words."""
+
+    def prompt(self, task):
+        return f"Which clause of the contract has number {int(task) + 1} in the list of clauses?"
+
+    def hidden(self, task):
+        return {"solution": [["search", {"query": self.prompt(task)}], ["say", {"text": wanted(task)}]]}
 '''
 
 
@@ -62,6 +72,10 @@ def contracts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_passage_of_the_prompt_is_no_leak(contracts: Path) -> None:
     assert not found(contracts, "Contract", [readable])
+
+
+def test_question_that_a_solution_searches_for_is_no_leak(contracts: Path) -> None:
+    assert not found(contracts, "Asked", [readable])
 
 
 def test_answer_beside_the_text_is_proven(contracts: Path) -> None:

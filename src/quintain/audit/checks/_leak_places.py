@@ -220,6 +220,10 @@ def _is_test(leak: Leak) -> bool:
     return is_code and any(TEST.search(key) for key in leak.path)
 
 
+_QUESTION = re.compile(r"(?i)(?:^|_)(?:query|q|search|question|prompt|keywords?|terms?)$")
+"""Keys of what is looked for, such as an argument of a solution's search: it may be the prompt itself."""
+
+
 def _first(place: Place) -> Sure | None:
     """Returns the confidence for a leak in the first observation, which may name parts of the truth."""
     leak = place.leak
@@ -229,7 +233,8 @@ def _first(place: Place) -> Sure | None:
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):
-        return "proven" if is_telling and not _is_quoted(place) and not _is_passage(place) else None
+        is_asked = bool(leak.path) and bool(_QUESTION.search(leak.path[-1]))
+        return "proven" if is_telling and not (is_asked or _is_quoted(place) or _is_passage(place)) else None
     return "likely" if leak.how in ENCODED or leak.how == "inner" else None
 
 
