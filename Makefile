@@ -1,6 +1,6 @@
 # Every target sets itself up: `make run` or `make test` may be the first command in a fresh clone.
 .DELETE_ON_ERROR:
-.PHONY: run test test-all test-core test-rest test-train bench proof check lint mypy pyright web page clean
+.PHONY: run test test-all test-core test-rest test-train bench bench-audit proof check lint mypy pyright web page clean
 # Images of containers set it, and then each of the many programs that tests start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -42,6 +42,11 @@ test-train: $(TRAIN)/.train
 
 bench: $(VENV)/.dev $(VENV)/.system
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
+
+# Precision and recall of the audit: about an hour and a half of two cores.
+bench-audit: $(VENV)/.dev $(VENV)/.system
+	$(BIN)/python bench/audit/sound.py --budget 90
+	$(BIN)/python bench/audit/detectors.py --suite seeded --suite blind --suite unseen --own --tasks 12 --budget 90 --misses
 
 # What environments teach, in at most 20 minutes on two cores; `make proof PART=b` runs one part.
 proof: $(TRAIN)/.train

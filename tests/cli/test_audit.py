@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import tempfile
 from pathlib import Path
@@ -152,6 +153,7 @@ def test_folders_are_numbered(here: Path, call: Call) -> None:
 def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--seed", "5", "--tasks", "1")
     assert ended.status == 1
+    assert re.search(r"^proven after \d+ s: a letter to nobody is paid$", ended.err, re.MULTILINE)
     for words in (
         "1. error, proven", "a letter to nobody is paid", "reset ann", "expected: 0.0", "1 proven error: do not train",
         "the subject has no judge", "there was nothing to compare", "ZeroDivisionError: mine",

@@ -95,6 +95,7 @@ def audit(
     budget: float | None = None,
     limit: float = LIMIT_S,
     watch: Watch = lambda check, place, count: None,
+    saw: Callable[[Finding], None] = lambda finding: None,
     stage: Check | None = None,
 ) -> Report:
     """Runs checks on a subject.
@@ -107,6 +108,7 @@ def audit(
         budget: Seconds for the whole audit; checks that do not fit are `not_checked`. None: as long as it takes.
         limit: Seconds for one probe.
         watch: Called at the start of each check.
+        saw: Called with each finding as soon as it is made; the report merges those of one cause later.
         stage: Check that runs after all others, in its own time, and changes none of their results.
     """
     started = time.monotonic()
@@ -116,7 +118,7 @@ def audit(
     with contextlib.closing(WorkerPool(named)) as pool:
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
-        ctx.digest = about.fingerprint or _digest(about)
+        ctx.saw, ctx.digest = saw, about.fingerprint or _digest(about)
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
         ctx.until = None if budget is None else started + budget + extra
@@ -203,7 +205,9 @@ def _run(check: Check, ctx: AuditContext, found: list[Finding]) -> CheckResult:
         reason = f"{LATE} before it"
     else:
         try:
-            found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
+            for one in filter(None, check.run(ctx)):
+                found.append(one)  # What is found before it ends, counts.
+                ctx.saw(one)
             unfinished = False
             status, reason = ("checked", "") if ctx.comparisons else ("not_checked", "there was nothing to compare")
         except NotChecked as why:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from . import audit_advisor, completion, console, exits, options
 if TYPE_CHECKING:
     from quintain.audit.auditor import Report
     from quintain.audit.kernel.check import Check
+    from quintain.audit.kernel.finding import Finding
     from quintain.audit.kernel.loader import Subject
 
     from .audit_accepted import AcceptedFile
@@ -125,8 +129,8 @@ def audit(**given: Any) -> None:
                     console.log.info("%d of %d: %s", done + 1, count, check.id)
                     update(completed=done, description=f"{check.class_}: {check.id}")
 
-                report = run(subject, chosen, watch=watch, stage=None if advisor is None else advisor.check, **names)
-                report = audit_advisor.recorded(report, advisor)
+                names |= {"watch": watch, "saw": _seen(known), "stage": None if advisor is None else advisor.check}
+                report = audit_advisor.recorded(run(subject, chosen, **names), advisor)
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None
@@ -135,6 +139,20 @@ def audit(**given: Any) -> None:
         raise click.exceptions.Exit(exits.FAILED)
     if report.too_little:
         raise click.exceptions.Exit(exits.UNCHECKED)
+
+
+def _seen(known: AcceptedFile | None) -> Callable[[Finding], None]:
+    """Returns a function that tells each error as soon as it is proven: the report itself takes a minute."""
+    context, begun, printing = click.get_current_context(), time.monotonic(), threading.Lock()
+    shown = {row.finding for row in known.rows} if known is not None else set[str]()
+
+    def saw(finding: Finding) -> None:
+        with printing, context.scope(cleanup=False):  # Checks run in threads.
+            if finding.stops and finding.name not in shown:
+                shown.add(finding.name)
+                console.hint(f"proven after {time.monotonic() - begun:.0f} s: {finding.title}")
+
+    return saw
 
 
 def _budget(given: dict[str, Any]) -> float | None:

@@ -58,6 +58,7 @@ class AuditContext:
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
         rng: Random source of this context.
+        saw: Is called with each finding of a check as soon as it is made.
         seen_in: Tasks in which a finding was seen, by check and title.
     """
 
@@ -71,6 +72,7 @@ class AuditContext:
         self.probes = self.comparisons = 0
         self.cold = False
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
+        self.saw: Callable[[Finding], None] = lambda finding: None
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
         self._lock = threading.Lock()
         self._shared = _AuditState()
