@@ -8,7 +8,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import quintain as qn
 from quintain.judges import last_block
@@ -20,15 +20,15 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 NAMES = ("Arne Voss", "Berit Lund", "Carl Ohm", "Dina Roth", "Emil Katz", "Frida Holm", "Georg Ast", "Hedda Kern")
 PARTS = ("bumper", "headlamp", "door", "mirror", "bonnet", "wheel", "windscreen", "radiator", "axle", "number plate")
 PARKED = (
-    ("a van backed into my parked car", "Nobody was in the car at the time."),
-    ("a branch fell on my parked car during the storm", "Luckily nobody was near it."),
+    ("a van backed into my parked car", "The car was empty at the time."),
+    ("a branch fell on my parked car during the storm", "Luckily there was no one near it."),
 )
 DRIVEN = (
     "I skidded on wet leaves and hit a garden wall",
     "another driver ignored the traffic lights at the bridge and hit us",
     "I braked for a deer and slid into the ditch",
 )
-UNHURT = ("Luckily we all walked away unharmed.", "Nobody was hurt.")
+UNHURT = ("Luckily we all walked away unharmed.", "No one was hurt.")
 HURT = ("My passenger has a broken wrist.", "I was taken to hospital with a bruised rib.")
 SYSTEM = """You read letters to a motor insurer. Reply with one JSON object with exactly these keys:
 policy: number of the present policy; date: day of the accident, as YYYY-MM-DD; plate: plate of the writer's own car;
@@ -46,10 +46,12 @@ class Inbox(qn.State):
 
 
 def plate(rng: Rng) -> str:
+    """Returns the plate of a car."""
     return f"{rng.choice('BDFHKLMS')}-{rng.choice('ACEGJPRT')}{rng.choice('NUWXZ')} {100 + rng.below(900)}"
 
 
 def number(rng: Rng) -> str:
+    """Returns the number of a policy."""
     return f"KF-{100_000 + rng.below(900_000)}"
 
 
@@ -71,7 +73,7 @@ def letter(split: str, n: int, bug: str = "") -> tuple[str, dict[str, Any]]:
     sent = day + dt.timedelta(days=2 + rng.below(20))
     driven, reachable, moved = rng.below(4) > 0, rng.below(3) > 0, rng.below(2)
     hurt = driven and rng.below(2) == 0
-    told = (rng.choice(DRIVEN), rng.choice(HURT if hurt else UNHURT)) if driven else rng.choice(PARKED)
+    event = (rng.choice(DRIVEN), rng.choice(HURT if hurt else UNHURT)) if driven else rng.choice(PARKED)
     chosen = rng.sample(PARTS, 2 + rng.below(3))
     lines = [{"part": part, "cents": 3000 + 5 * rng.below(19_000)} for part in chosen]
     name, phone = rng.choice(NAMES), f"0{150 + rng.below(30)} {1000 + rng.below(9000)} {100 + rng.below(900)}"
@@ -80,7 +82,7 @@ def letter(split: str, n: int, bug: str = "") -> tuple[str, dict[str, Any]]:
     old = f" (it replaced {number(rng)} when we moved)" if moved else ""
     text = [
         f"{name}\n{spoken(sent, DAYS[sent.weekday()])}\n\nDear Sir or Madam,\nI write about my policy {policy}{old}.",
-        f"On {spoken(day, weekday)}, {told[0]}. {told[1]}",
+        f"On {spoken(day, weekday)}, {event[0]}. {event[1]}",
         f"My car, {own}, is with the garage. Next to it stood a car with the plate {other}, which has no scratch.",
         f"The garage estimates {listed(lines)}. Their first estimate, by telephone, had been lower.",
         f"Please call me on {phone} in the evening." if reachable else "Please write, since I have no telephone.",
@@ -112,18 +114,19 @@ def read(text: str) -> dict[str, Any] | None:
         found = json.loads(last_block(text))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return cast(dict[str, Any], found) if isinstance(found, dict) else None
 
 
 def lines_of(value: Any) -> Counter[tuple[str, int] | None]:
     """Returns how often each line stands in a list of damages; None is a line of another form."""
-    rows: list[Any] = value if isinstance(value, list) else []
+    rows: list[Any] = [*value] if isinstance(value, list) else []
     return Counter((row["part"], row["cents"]) if is_line(row) else None for row in rows)
 
 
 def is_line(row: Any) -> bool:
     """True if a row has a part and a whole number of cents, and nothing else."""
-    return isinstance(row, dict) and {key: type(cell) for key, cell in row.items()} == {"part": str, "cents": int}
+    cells = cast(dict[str, Any], row) if isinstance(row, dict) else {}
+    return {key: type(cell) for key, cell in cells.items()} == {"part": str, "cents": int}
 
 
 def share(field: str, given: dict[str, Any], truth: dict[str, Any]) -> float:
