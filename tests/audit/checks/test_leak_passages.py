@@ -60,6 +60,14 @@ class Asked(Contract):
 
     def hidden(self, task):
         return {"solution": [["search", {"query": self.prompt(task)}], ["say", {"text": wanted(task)}]]}
+
+
+class Row(Asked):
+    """The truth is the whole row of a data set, with the messages of the prompt."""
+
+    def hidden(self, task):
+        messages = [{"role": "user", "content": self.prompt(task)}]
+        return {"truth": {"answer": int(task), "prompt": messages}}
 '''
 
 
@@ -74,8 +82,9 @@ def test_passage_of_the_prompt_is_no_leak(contracts: Path) -> None:
     assert not found(contracts, "Contract", [readable])
 
 
-def test_question_that_a_solution_searches_for_is_no_leak(contracts: Path) -> None:
-    assert not found(contracts, "Asked", [readable])
+@pytest.mark.parametrize("name", ["Asked", "Row"])
+def test_question_is_no_leak_when_the_solution_or_the_truth_repeats_it(contracts: Path, name: str) -> None:
+    assert not found(contracts, name, [readable])
 
 
 def test_answer_beside_the_text_is_proven(contracts: Path) -> None:

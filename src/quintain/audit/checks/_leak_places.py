@@ -221,7 +221,7 @@ def _is_test(leak: Leak) -> bool:
 
 
 _QUESTION = re.compile(r"(?i)(?:^|_)(?:query|q|search|question|prompt|keywords?|terms?)$")
-"""Keys of what is looked for, such as an argument of a solution's search: it may be the prompt itself."""
+"""Keys of what is looked for or asked, such as an argument of a solution's search, or the messages of a data set."""
 
 
 def _first(place: Place) -> Sure | None:
@@ -233,7 +233,7 @@ def _first(place: Place) -> Sure | None:
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):
-        is_asked = bool(leak.path) and bool(_QUESTION.search(leak.path[-1]))
+        is_asked = any(map(_QUESTION.search, leak.path))
         return "proven" if is_telling and not (is_asked or _is_quoted(place) or _is_passage(place)) else None
     return "likely" if leak.how in ENCODED or leak.how == "inner" else None
 
