@@ -1,4 +1,4 @@
-"""HTML: forms that requests send, and pages as trees of elements."""
+"""HTML: templates that answers are made of, forms that requests send, and pages as trees of elements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,36 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
+import jinja2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from .messages import HttpRequest
+from .messages import HttpRequest, HttpResponse
 
 HTML = ("content-type", "text/html; charset=utf-8")
 CONTROLS = frozenset({"input", "textarea", "select", "button"})
 _SILENT = {"script", "style", "template"}
+
+
+# -- templates and forms
+
+
+class Templates:
+    """Templates of a package's folder `pages`. What they insert is escaped; a name that is missing is an error."""
+
+    def __init__(self, package: str, **shared: Any) -> None:
+        self._environment = jinja2.Environment(
+            loader=jinja2.PackageLoader(package, "pages"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals |= shared
+
+    def answer(self, name: str, *, status: int = 200, **values: Any) -> HttpResponse:
+        """Returns the page of a template."""
+        body = self._environment.get_template(name).render(**values)
+        return HttpResponse(status, body.encode(), [HTML])
 
 
 def form(asked: HttpRequest) -> dict[str, list[Any]]:
