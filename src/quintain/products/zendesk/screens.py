@@ -1,4 +1,4 @@
-"""Parts that all pages share: sessions, calls of the API, forms as rows of fields, tables, and errors as pages."""
+"""Parts that all pages share: sessions, calls of the API, forms as lists of fields, tables, and errors as pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quintain.resources.web.rows import select
 
 from . import tables as tb
 from . import wire
-from .account import Conflict, Desk, Invalid, record
+from .account import Conflict, Desk, Invalid, record, whole_number
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -26,18 +26,15 @@ SESSION_S = 8 * 3600
 """Seconds of the world for which a session lasts."""
 ROWS = 30
 """Rows of a table on one page."""
-PATHS = ("agent", "admin", "hc", "access", "")
+STATUSES = {one: "On-hold" if one == "hold" else one.capitalize() for one in tb.STATUSES}
+_PATHS = ("agent", "admin", "hc", "access", "")
 """First parts of the paths of pages."""
-STATUSES = {
-    "new": "New",
-    "open": "Open",
-    "pending": "Pending",
-    "hold": "On-hold",
-    "solved": "Solved",
-    "closed": "Closed",
-}
 Pairs = list[tuple[str, str]]
-Given = dict[str, list[Any]]
+Sent = dict[str, list[Any]]
+"""What a form sent: the values of each name, texts or (file name, type, bytes)."""
+
+
+# -- forms and tables
 
 
 class Field(NamedTuple):
@@ -62,35 +59,51 @@ class Field(NamedTuple):
     @property
     def shown(self) -> Any:
         """The value as a browser sends it back."""
-        if self.kind == "checkbox":
-            return bool(self.value)
-        if self.kind == "choices":
-            return [str(one) for one in self.value or ()]
-        text = "" if self.value is None else str(self.value)
-        return text.replace("\r\n", "\n") if self.kind == "area" else text.replace("\n", "").replace("\r", "")
+        if self.kind in {"checkbox", "choices"}:
+            return bool(self.value) if self.kind == "checkbox" else [str(one) for one in self.value or ()]
+        text = "" if self.value is None else str(self.value).replace("\r\n", "\n")
+        return text if self.kind == "area" else text.replace("\n", "")
 
-    def taken(self, given: Given) -> Any:
+    def taken(self, sent: Sent) -> Any:
         """Returns the value that a form sent; the one that is shown if it sent none."""
-        some = given.get(self.name, [])
-        if self.kind == "checkbox":
-            return bool(some)
-        return some if self.kind == "choices" else some[-1] if some else self.shown
+        some = sent.get(self.name)
+        if not some:
+            return self.shown
+        if self.kind in {"checkbox", "choices"}:  # A hidden field before them says that the form has them.
+            return bool(some[-1]) if self.kind == "checkbox" else [one for one in some if one]
+        return some[-1]
 
 
 def pick(name: str, label: str, value: Any, options: Iterable[tuple[str, str]]) -> Field:
     """Returns a field with one of several options; the present value is always one of them."""
-    text, found = "" if value is None else str(value), [*options]
-    return Field(name, label, text, "choice", found if text in dict(found) else [(text, text or "-"), *found])
+    text, known = "" if value is None else str(value), [*options]
+    return Field(name, label, text, "choice", known if text in dict(known) else [(text, text or "-"), *known])
 
 
-def changed(fields: list[Field], given: Given) -> dict[str, Any]:
+def changed(fields: list[Field], sent: Sent) -> dict[str, Any]:
     """Returns the values that a form sent where they are not those that its page showed."""
-    return {one.name: value for one in fields if (value := one.taken(given)) != one.shown}
+    return {one.name: value for one in fields if (value := one.taken(sent)) != one.shown}
 
 
-def filled(fields: list[Field], given: Given) -> list[Field]:
+def filled(fields: list[Field], sent: Sent) -> list[Field]:
     """Returns fields with the values that a form sent."""
-    return [one._replace(value=one.taken(given)) for one in fields]
+    return [one._replace(value=one.taken(sent)) for one in fields]
+
+
+def sent_by(exchange: Exchange) -> Sent:
+    """Returns what the form of a page sent, in the body or in the address."""
+    if exchange.request.method == "POST":
+        return form(exchange.request)
+    found: Sent = {}
+    for name, value in exchange.request.query:
+        found.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return found
+
+
+def text_of(sent: Sent, name: str) -> str:
+    """Returns the text of a field that a form sent; empty if it sent none."""
+    value = sent.get(name, [""])[-1]
+    return value if isinstance(value, str) else ""
 
 
 class Table(NamedTuple):
@@ -111,11 +124,19 @@ class Table(NamedTuple):
     select: str = ""
 
 
+def when(text: str | None) -> str:
+    """Returns a time as pages show it."""
+    return f"{text[:10]} {text[11:16]}" if text else ""
+
+
+_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when)
+
+
 def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpResponse:
     """Returns a page."""
     shared = {"caller": exchange.caller, "path": exchange.request.path, "subdomain": world.subdomain, "errors": {},
               "notice": "Saved" if "saved" in exchange.query else "", "links": [], "tables": [], "add": ""}  # fmt: skip
-    return TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
+    return _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
 
 
 def see(path: str, **query: Any) -> HttpResponse:
@@ -134,70 +155,54 @@ def here(exchange: Exchange, **changes: Any) -> str:
 def around(exchange: Exchange, found: tb.Json) -> tuple[str, str]:
     """Returns the addresses of the pages of a list before and after this one."""
     page = wire.whole(exchange, "page", 1, most=10**6)
-    return (
-        here(exchange, page=page - 1) if found.get("previous_page") else "",
-        here(exchange, page=page + 1) if found.get("next_page") else "",
-    )
+    before = here(exchange, page=page - 1) if found.get("previous_page") else ""
+    return before, here(exchange, page=page + 1) if found.get("next_page") else ""
 
 
-def given(exchange: Exchange) -> Given:
-    """Returns what the form of a page sent, in the body or in the address."""
-    if exchange.request.method == "POST":
-        return form(exchange.request)
-    found: Given = {}
-    for name, value in exchange.request.query:
-        found.setdefault(name, []).append(value.replace("\r\n", "\n"))
-    return found
+# -- what pages ask
 
 
-def one_of(sent: Given, name: str) -> str:
-    """Returns the text of a field that a form sent; empty if it sent none."""
-    value = sent.get(name, [""])[-1]
-    return value if isinstance(value, str) else ""
-
-
-def api(
-    world: Desk, exchange: Exchange, method: str, /, *, path: str, body: Any = None, kind: str = "", **query: Any
-) -> Any:
-    """Runs a route of the API for the caller of a page, and returns the JSON of its answer.
+def api(world: Desk, exchange: Exchange, call: str, /, *, body: Any = None, kind: str = "", **query: Any) -> Any:
+    """Runs a route of the API, such as `GET tickets/1`, for the caller of a page; returns the JSON of its answer.
 
     Raises:
         Refuse: The caller may not do this, or the route refuses.
         Invalid: A field is invalid.
         Conflict: The stamp of a safe update is an older one.
     """
+    method, _, path = call.partition(" ")
     texts = {name: str(value) for name, value in query.items()}
     data = body if isinstance(body, bytes) else msgspec.json.encode(body or {})
-    asked = HttpRequest(
-        method, f"/api/v2/{path}", exchange.request.host, tuple(texts.items()), (("content-type", kind),), data
-    )
+    headers = (("content-type", kind),)
+    asked = HttpRequest(method, f"/api/v2/{path}", exchange.request.host, tuple(texts.items()), headers, data)
     found = world.product_of(asked.host).routes.find(method, asked.path)
-    assert found is not None, f"the API has no {method} {path}"
-    inner = Exchange(asked, exchange.base, texts, found[1], exchange.caller, route=found[0])
+    assert found is not None, f"the API has no {call}"
     wire.permit(exchange.caller, found[0])
+    inner = Exchange(asked, exchange.base, texts, found[1], exchange.caller, route=found[0])
     response = answer(found[0].handler(world, inner))
     return response.json() if response.body else None
 
 
-def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> dict[str, str]:
-    """Runs the act of a form; returns faults by field, after which nothing was changed."""
+def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> tuple[dict[str, str], Any]:
+    """Runs the act of a form; returns its faults by field, after which nothing was changed, or its result."""
     try:
         with world.db.transaction():
-            act()
+            return {}, act()
     except Conflict as error:
         exchange.status = 409
-        return {"base": str(error)}
-    except (Invalid, Refuse) as error:
-        details = error.details if isinstance(error, Invalid) else record(record(error.body).get("details"))
-        if not details and isinstance(error, Refuse) and error.status in {401, 403, 404}:
+        return {"base": str(error)}, None
+    except Invalid as error:
+        exchange.status, details = 422, error.details
+    except Refuse as error:
+        if error.status in {401, 403, 404}:
             raise
-        exchange.status = 422 if isinstance(error, Invalid) else error.status
-        found = {name: " ".join(one["description"] for one in some) for name, some in details.items()}
-        return found or {"base": words(record(getattr(error, "body", {})))}
-    return {}
+        exchange.status, details = error.status, record(record(error.body).get("details"))
+        if not details:
+            return {"base": _words(record(error.body))}, None
+    return {name: " ".join(one["description"] for one in some) for name, some in details.items()}, None
 
 
-def words(body: tb.Json) -> str:
+def _words(body: tb.Json) -> str:
     """Returns the words of a refusal."""
     error = body.get("error")
     return str(body.get("description") or record(error).get("message") or body.get("message") or error or "Not found")
@@ -208,20 +213,12 @@ def options(world: Desk, sql: str, *values: Any) -> Pairs:
     return [(str(key), str(name)) for key, name in world.db.execute(sql, *values)]
 
 
-def when(text: str | None) -> str:
-    """Returns a time as pages show it."""
-    return f"{text[:10]} {text[11:16]}" if text else ""
-
-
-TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when)
-
-
 # -- sessions
 
 
 def admit(world: Desk, exchange: Exchange) -> None:
     """Finds the caller; a page's is the user of its session."""
-    if is_page(exchange) and (header := _credentials(world, exchange)):
+    if _is_page(exchange) and (header := _credentials(world, exchange)):
         asked = exchange.request
         exchange.request = msgspec.structs.replace(asked, headers=(("authorization", header), *asked.headers))
     wire.admit(world, exchange)
@@ -229,39 +226,36 @@ def admit(world: Desk, exchange: Exchange) -> None:
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:
     """Adds the headers of every answer; a refusal of a page becomes a page."""
-    if is_page(exchange) and response.status >= 400 and response.header("content-type").startswith("application/json"):
-        had = f"{SESSION}=" in exchange.request.header("cookie")
-        found = see("/access/login", return_to=here(exchange), expired="1" if had else "")
+    if _is_page(exchange) and response.status >= 400 and response.header("content-type").startswith("application/json"):
+        expired = "1" if f"{SESSION}=" in exchange.request.header("cookie") else ""
+        found = see("/access/login", return_to=here(exchange), expired=expired)
         if response.status != 401:
             exchange.status = response.status
-            found = show(world, exchange, "error", title=words(record(response.json())), home=home(exchange))
+            found = show(world, exchange, "error", title=_words(record(response.json())), home=_home(exchange))
         response.status, response.body = found.status, found.body
         response.headers[:] = [pair for pair in response.headers if pair[0] != "content-type"] + found.headers
     wire.finish(world, exchange, response)
 
 
-def is_page(exchange: Exchange) -> bool:
-    """True for the path of a page."""
-    return exchange.request.path.strip("/").partition("/")[0] in PATHS
+def _is_page(exchange: Exchange) -> bool:
+    return exchange.request.path.strip("/").partition("/")[0] in _PATHS
 
 
-def home(exchange: Exchange) -> str:
-    """Returns the page that a caller begins with."""
+def _home(exchange: Exchange) -> str:
     caller = exchange.caller
     if caller is None or caller.id is None:
         return "/access/login"
     return "/agent/home" if caller.is_agent else "/hc/requests"
 
 
-def _account_token(world: Desk) -> str:
+def _token(world: Desk) -> str:
     found = select(world.db, tb.Token, "user_id IS NULL ORDER BY id LIMIT 1")
     return found[0].value if found else ""
 
 
 def _signed(world: Desk, user_id: int, expires: int) -> str:
     text = f"{user_id}.{expires}"
-    mark = hmac.new(_account_token(world).encode(), text.encode(), hashlib.sha256).hexdigest()
-    return f"{text}.{mark}"
+    return f"{text}.{hmac.new(_token(world).encode(), text.encode(), hashlib.sha256).hexdigest()}"
 
 
 def _credentials(world: Desk, exchange: Exchange) -> str:
@@ -271,51 +265,47 @@ def _credentials(world: Desk, exchange: Exchange) -> str:
     """
     cookies = (pair.strip().partition("=") for pair in exchange.request.header("cookie").split(";"))
     value = next((value for name, _, value in cookies if name == SESSION), "")
-    user_id, _, rest = value.partition(".")
-    expires = rest.partition(".")[0]
-    if not (user_id.isdecimal() and expires.isdecimal() and len(user_id) < 19 and len(expires) < 13):
+    user_id, expires, *_ = (whole_number(one) for one in (*value.split("."), "", ""))
+    if user_id is None or expires is None or expires <= world.clock.now:
         return ""
-    if int(expires) <= world.clock.now or not hmac.compare_digest(value, _signed(world, int(user_id), int(expires))):
-        return ""
-    user = world.user(int(user_id))
+    user = world.user(user_id)
     if user is None or not user.email or not user.active or user.suspended:
         return ""
-    return wire.basic(user.email, _account_token(world))
+    is_ours = hmac.compare_digest(value.encode(), _signed(world, user_id, expires).encode())
+    return wire.basic(user.email, _token(world)) if is_ours else ""
 
 
-_LOGIN = [
-    Field("email", "Email", kind="email", required=True),
-    Field("password", "Password", kind="password", required=True),
-]
+_LOGIN = [Field("email", "Email", "", "email", [], True), Field("password", "Password", "", "password", [], True)]  # noqa: FBT003
 
 
 @route("GET", "/", "/agent", who="end")
 def begin(world: Desk, exchange: Exchange) -> Any:
     """Sends to the page that the caller begins with."""
-    return see(home(exchange))
+    return see(_home(exchange))
 
 
 @route("GET", "/access/login", who="anyone")
 def login(world: Desk, exchange: Exchange) -> Any:
     """Shows the form to sign in."""
     notice = "Your session has expired. Sign in again." if "expired" in exchange.query else ""
-    return show(world, exchange, "edit", title="Sign in", fields=_LOGIN, buttons=[("", "", "Sign in")], notice=notice)
+    return _login(world, exchange, _LOGIN, notice=notice)
+
+
+def _login(world: Desk, exchange: Exchange, fields: list[Field], **more: Any) -> Any:
+    return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], **more)
 
 
 @route("POST", "/access/login", who="anyone", writes=False)
 def enter(world: Desk, exchange: Exchange) -> Any:
     """Signs in with an e-mail and the account's token as password."""
-    sent = given(exchange)
-    email = one_of(sent, "email").strip().lower()
-    known = select(world.db, tb.Token, "value = ? AND user_id IS NULL", one_of(sent, "password"))
+    sent = sent_by(exchange)
+    email = text_of(sent, "email").strip().lower()
+    known = select(world.db, tb.Token, "value = ? AND user_id IS NULL", text_of(sent, "password"))
     users = select(world.db, tb.User, "email = ? AND active = 1 AND suspended = 0", email)
     if not known or not users:
         exchange.status = 422
         errors = {"password": "Email and password do not match"}
-        fields = [_LOGIN[0]._replace(value=email), _LOGIN[1]]
-        return show(
-            world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], errors=errors
-        )
+        return _login(world, exchange, [_LOGIN[0]._replace(value=email), _LOGIN[1]], errors=errors)
     target = urlsplit(exchange.query.get("return_to", "/"))
     is_own = not target.scheme and not target.netloc and target.path.startswith("/") and "\\" not in target.path
     found = see(target.geturl() if is_own else "/")

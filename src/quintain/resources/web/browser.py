@@ -85,8 +85,8 @@ class BrowserTools(Web):
     A control is named by its ref, or by role and name as its line shows them.
     """
 
-    if TYPE_CHECKING:
-        browser: Browser
+    if TYPE_CHECKING:  # Only one base of a world may have fields.
+        browser: Browser = msgspec.field(default_factory=Browser)
 
     @qn.tool
     def goto(self, url: str) -> str:
