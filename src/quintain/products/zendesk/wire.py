@@ -190,7 +190,8 @@ def _count(world: Desk, exchange: Exchange) -> None:
         ("x-rate-limit", str(world.limit)), ("x-rate-limit-remaining", left),
         ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", reset),
     ]  # fmt: skip
-    if path.startswith("/api/v2/tickets") and exchange.route and exchange.route.path == "/api/v2/tickets":
+    route = exchange.route
+    if route is not None and (route.method, route.path) == ("GET", "/api/v2/tickets"):
         tickets = world.rates.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
         words = f"total=100; remaining={max(0, tickets.remaining)}; resets={tickets.reset}"
         exchange.headers.append(("zendesk-ratelimit-tickets-index", words))

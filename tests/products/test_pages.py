@@ -1,0 +1,303 @@
+"""Pages of Zendesk's clone: each act leaves the state of the API's call, and errors stand in the product's words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from quintain import resource
+from quintain.products import zendesk
+from quintain.resources.web import HttpRequest, request
+from quintain.resources.web.aria import name_of
+from tests.products.conftest import Client, basic
+
+HOST = "http://acme.zendesk.localhost"
+RULES = "/admin/objects-rules/rules"
+CUSTOMER = "customer1@mail.example"
+HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" </textarea>'
+Desk = zendesk.Workspace
+_BASE: list[Desk] = []
+
+
+def desk() -> Desk:
+    """Returns an account with custom fields, an SLA policy, a schedule, a hostile ticket and a solved one."""
+    if not _BASE:
+        world = zendesk.account(Desk)
+        zendesk.populate(world)
+        api = Client(world)
+        options = [{"name": "Gold <b>", "value": "gold"}, {"name": "Silver", "value": "silver"}]
+        for kind, title in (("tagger", "Plan"), ("multiselect", "Parts"), ("checkbox", "Checked"), ("textarea", "Remark")):
+            some = {"custom_field_options": options} if kind in {"tagger", "multiselect"} else {}
+            field = {"type": kind, "title": title, "visible_in_portal": True, "editable_in_portal": True, **some}
+            api("POST", "ticket_fields", {"ticket_field": field})
+        targets = [{"priority": one, "metric": "first_reply_time", "target": 60} for one in ("high", "urgent")]
+        for priority in ("low", "normal"):
+            targets.append({"priority": priority, "metric": "requester_wait_time", "target": 6000})
+        policy = {"title": "Standard", "filter": {"all": [], "any": []}, "policy_metrics": targets}
+        api("POST", "slas/policies", {"sla_policy": policy})
+        hours = [{"start_time": 1980, "end_time": 2460}]
+        api("POST", "business_hours/schedules", {"schedule": {"name": "Days", "time_zone": "UTC", "intervals": hours}})
+        api("POST", "organizations", {"organization": {"name": "Firm", "domain_names": ["firm.example"]}})
+        api.ticket(subject=HOSTILE, comment={"body": HOSTILE + "\n- two\n1: x"}, requester={"email": "a@firm.example"})
+        token = api.world.respond(request("POST", f"{HOST}/api/v2/uploads?filename=a.txt", b"x", headers=basic())).json()
+        comment = {"body": "See the file.", "uploads": [token["upload"]["token"]]}
+        api.put(1, comment={**comment, "public": False}, assignee_email=zendesk.ADMIN, priority="high", status="pending")
+        Client(world, CUSTOMER)("PUT", "requests/1", {"request": {"comment": {"body": "And now?"}}})
+        api.put(6, status="solved", assignee_email=zendesk.ADMIN, comment={"body": "Done."})
+        api.put(7, status="closed", assignee_email=zendesk.ADMIN)
+        _BASE.append(world)
+    return _BASE[0].copy()
+
+
+def signed(email: str = zendesk.ADMIN, world: Desk | None = None) -> Desk:
+    """Returns an account in whose browser a user has signed in."""
+    world = world or desk()
+    world.goto(f"{HOST}/access/login")
+    world.fill('textbox "Email"', email)
+    world.fill('textbox "Password"', zendesk.TOKEN)
+    world.click('button "Sign in"')
+    return world
+
+
+def key(table: str, where: str = "1", value: str | None = None) -> int:
+    """Returns the key of the first row of the base that fulfils a condition."""
+    desk()
+    values = [] if value is None else [value]
+    found: int = _BASE[0].db.execute(f"SELECT id FROM zd_{table} WHERE {where} ORDER BY id LIMIT 1", *values)[0][0]
+    return found
+
+
+def custom(title: str) -> int:
+    return key("ticket_fields", f"title = '{title}'")
+
+
+PAGES: dict[str, Callable[[], tuple[str, str]]] = {
+    # The page of each template and kind: user and path.
+    "login": lambda: ("", "/access/login"),
+    "home": lambda: (zendesk.ADMIN, "/agent/home"),
+    "view": lambda: (zendesk.ADMIN, f'/agent/filters/{key("ticket_views", "title LIKE ?", "All%")}'),
+    "ticket": lambda: (zendesk.ADMIN, "/agent/tickets/1"),
+    "hostile ticket": lambda: (zendesk.ADMIN, "/agent/tickets/11"),
+    "macro": lambda: (zendesk.ADMIN, f'/agent/tickets/1?macro={key("macros", "title LIKE ?", "Customer%")}&comment=Hello'),
+    "closed ticket": lambda: (zendesk.ADMIN, "/agent/tickets/7"),
+    "events": lambda: (zendesk.ADMIN, "/agent/tickets/1?events=1"),
+    "new ticket": lambda: (zendesk.ADMIN, "/agent/tickets/new"),
+    "bulk edit": lambda: (zendesk.ADMIN, "/agent/bulk?act=edit&ids=1&ids=2"),
+    "merge": lambda: (zendesk.ADMIN, "/agent/bulk?act=merge&ids=1"),
+    "search": lambda: (zendesk.ADMIN, "/agent/search/1?q=printer"),
+    "search of users": lambda: (zendesk.ADMIN, "/agent/search/1?q=customer&type=user"),
+    "users": lambda: (zendesk.ADMIN, "/agent/users"),
+    "user": lambda: (zendesk.ADMIN, f'/agent/users/{key("users", "name = ?", "Customer 1")}'),
+    "organization": lambda: (zendesk.ADMIN, f"/agent/organizations/{key('organizations')}"),
+    "settings": lambda: (zendesk.ADMIN, "/admin"),
+    "triggers": lambda: (zendesk.ADMIN, f"{RULES}/triggers"),
+    "trigger": lambda: (zendesk.ADMIN, f"{RULES}/triggers/{key('triggers')}"),
+    "new view": lambda: (zendesk.ADMIN, f"{RULES}/views/new"),
+    "policy": lambda: (zendesk.ADMIN, f"{RULES}/slas/{key('sla_policies')}"),
+    "schedule": lambda: (zendesk.ADMIN, f"{RULES}/schedules/{key('schedules')}"),
+    "ticket field": lambda: (zendesk.ADMIN, f"{RULES}/ticket_fields/{custom('Plan')}"),
+    "unknown": lambda: (zendesk.ADMIN, "/agent/nothing"),
+    "requests": lambda: (CUSTOMER, "/hc/requests"),
+    "new request": lambda: (CUSTOMER, "/hc/requests/new"),
+    "request": lambda: (CUSTOMER, "/hc/requests/6"),
+    "survey": lambda: (CUSTOMER, "/hc/satisfaction/6"),
+}
+
+
+def opened(name: str) -> Desk:
+    """Returns an account whose browser shows a page."""
+    email, path = PAGES[name]()
+    world = signed(email) if email else desk()
+    world.goto(HOST + path)
+    return world
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_names_every_control_and_has_one_heading(name: str) -> None:
+    page = opened(name).browser.document
+    assert [one for one in page.controls if not name_of(page, one)] == []
+    fields = [one for one in page.controls if one.tag in {"input", "select", "textarea"}]
+    assert [one.attrs for one in fields if one not in page.labels and "aria-label" not in one.attrs] == []
+    ids = [one.attrs["id"] for one in page.body.all() if "id" in one.attrs]
+    assert len(ids) == len({*ids})
+    assert [one.tag for one in page.body.all()].count("h1") == 1
+    assert page.title.endswith("- acme")
+
+
+# -- acts beside the API
+
+
+Acts = Callable[[Desk], Any]
+
+
+def press(*names: str, **texts: str) -> Acts:
+    """Returns the acts that fill fields and choose options by their labels, and click names such as `button "Save"`."""
+
+    def acts(world: Desk) -> None:
+        for label, text in texts.items():
+            words = label.replace("__", ": ").replace("_", " ")
+            page = world.browser.document
+            control = next(one for one in page.controls if one.tag != "button" and name_of(page, one) == words)
+            ref = f"e{page.numbers[control]}"
+            (world.select if control.tag == "select" else world.fill)(ref, text)
+        for name in names:
+            world.click(name)
+
+    return acts
+
+
+def plain(world: Any) -> str:
+    return asyncio.run(resource.digest(world))
+
+
+def agent(number: int) -> int:
+    return key("users", f"name = 'Agent {number}'")
+
+
+CASES: dict[str, tuple[str, str, Acts, tuple[str, str, Callable[[], Any]]]] = {
+    # User, path, acts, and the request of the API that means the same.
+    "public reply": (
+        "agent1@acme.example", "/agent/tickets/2", press('button "Submit as Pending"', Comment="We look.\nSoon."),
+        ("PUT", "tickets/2", lambda: {"ticket": {"status": "pending",
+                                                 "comment": {"body": "We look.\nSoon.", "public": True}}}),
+    ),
+    "note and properties": (
+        zendesk.ADMIN, "/agent/tickets/3",
+        press('radio "Internal note"', 'checkbox "Checked"', 'button "Submit as Open"', Comment="For us", Priority="Urgent",
+              Group="Level 2", Assignee="Agent 2", Tags="red  Blue", Type="Task", Due_date="2026-02-01", Plan="Gold <b>",
+              Parts="Silver", Remark="a\nb", CCs="customer2@mail.example, new@mail.example",
+              Followers="agent3@acme.example", Subject="Renamed"),
+        ("PUT", "tickets/3", lambda: {"ticket": {
+            "comment": {"body": "For us", "public": False}, "priority": "urgent", "assignee_id": agent(2), "type": "task",
+            "group_id": key("agent_groups", "name = 'Level 2'"), "tags": ["red", "Blue"], "due_at": "2026-02-01",
+            "custom_fields": [{"id": custom("Plan"), "value": "gold"}, {"id": custom("Parts"), "value": ["silver"]},
+                              {"id": custom("Checked"), "value": True}, {"id": custom("Remark"), "value": "a\nb"}],
+            "email_ccs": [{"user_email": "customer2@mail.example"}, {"user_email": "new@mail.example"}],
+            "followers": [{"user_email": "agent3@acme.example"}], "subject": "Renamed", "status": "open"}}),
+    ),
+    "requester": (
+        zendesk.ADMIN, "/agent/tickets/3", press('button "Submit as New"', Requester="customer4@mail.example"),
+        ("PUT", "tickets/3", lambda: {"ticket": {"requester_id": key("users", "name = 'Customer 4'")}}),
+    ),
+    "macro": (
+        zendesk.ADMIN, f"/agent/tickets/4?macro=", press(
+            'button "Apply macro"', 'button "Submit as Pending"', Macro="Customer not responding", Comment="Hello."),
+        ("PUT", "tickets/4", lambda: {"ticket": {"status": "pending", "macro_ids": [key("macros", "title LIKE 'Customer%'")],
+            "comment": {"body": "Hello.\nWe have not heard from you about #4.", "public": True}}}),
+    ),
+    "new ticket": (
+        "agent1@acme.example", "/agent/tickets/new",
+        press('button "Submit as Open"', Requester="new@mail.example", Subject="By phone", Comment="She called.", Priority="Low"),
+        ("POST", "tickets", lambda: {"ticket": {"requester": {"email": "new@mail.example"}, "subject": "By phone", "priority":
+            "low", "status": "open", "comment": {"body": "She called.", "public": True}}}),
+    ),
+    "follow-up": (
+        zendesk.ADMIN, "/agent/tickets/new?source=7", press('button "Submit as New"', Comment="Again"),
+        ("POST", "tickets", lambda: {"ticket": {"via_followup_source_id": 7, "comment": {"body": "Again", "public": True}}}),
+    ),
+    "merge": (
+        zendesk.ADMIN, "/agent/bulk?act=merge&ids=2",
+        press('checkbox "Requester can see the comment on the ticket that is closed"', 'button "Merge"',
+              Or_number_of_a_ticket="3", Comment_on_the_ticket_that_is_closed="See #3."),
+        ("POST", "tickets/3/merge", lambda: {"ids": [2], "source_comment": "See #3.", "source_comment_is_public": True}),
+    ),
+    "bulk edit": (
+        zendesk.ADMIN, "/agent/bulk?act=edit&ids=2&ids=3",
+        press('button "Edit"', Status="Open", Assignee="Agent 1", Add_tags="a b", Comment="Both"),
+        ("PUT", "tickets/update_many?ids=2,3", lambda: {"ticket": {"status": "open", "assignee_id": str(agent(1)),
+            "comment": {"body": "Both", "public": False}, "additional_tags": ["a", "b"]}}),
+    ),
+    "delete": (
+        zendesk.ADMIN, "/agent/bulk?act=delete&ids=2", press('button "Delete"'), ("DELETE", "tickets/2", lambda: None),
+    ),
+    "spam": (
+        zendesk.ADMIN, "/agent/bulk?act=spam&ids=2", press('button "Mark as spam"'),
+        ("PUT", "tickets/2/mark_as_spam", lambda: None),
+    ),
+    "new user": (
+        zendesk.ADMIN, "/agent/users/new",
+        press('button "Save"', Name="Eva", Email="eva@firm.example", Role="Agent", Tags="vip x", Notes="Calls often"),
+        ("POST", "users", lambda: {"user": {"name": "Eva", "email": "eva@firm.example", "role": "agent", "notes": "Calls often",
+                                            "tags": ["vip", "x"]}}),
+    ),
+    "new organization": (
+        zendesk.ADMIN, "/agent/organizations/new", press('button "Save"', Name="Other", Group="Level 2", Domain_names="o.example"),
+        ("POST", "organizations", lambda: {"organization": {"name": "Other", "domain_names": ["o.example"],
+                                                            "group_id": key("agent_groups", "name = 'Level 2'")}}),
+    ),
+    "new trigger": (
+        zendesk.ADMIN, f"{RULES}/triggers/new",
+        press('button "Add a line"', 'button "Save"', Title="Tag", Conditions_all_1__field="status",
+              Conditions_all_1__operator="is", Conditions_all_1__value="open", Actions_1__field="current tags",
+              Actions_1__value="seen"),
+        ("POST", "triggers", lambda: {"trigger": {"title": "Tag", "actions": [{"field": "current_tags", "value": "seen"}],
+            "conditions": {"all": [{"field": "status", "operator": "is", "value": "open"}], "any": []}}}),
+    ),
+    "new view": (
+        zendesk.ADMIN, f"{RULES}/views/new",
+        press('checkbox "Active"', 'button "Save"', Title="Open", Conditions_all_1__field="status", Columns="Priority",
+              Conditions_all_1__operator="less than", Conditions_all_1__value="solved", Sort_by="Updated"),
+        ("POST", "views", lambda: {"view": {"title": "Open", "active": False, "conditions": {"any": [], "all":
+            [{"field": "status", "operator": "less_than", "value": "solved"}]},
+            "output": {"columns": ["priority"], "sort_by": "updated", "sort_order": "desc"}}}),
+    ),
+    "new policy": (
+        zendesk.ADMIN, f"{RULES}/slas/new",
+        press('button "Save"', Title="Fast", Policy_metrics_1__priority="Urgent", Policy_metrics_1__metric="First reply time",
+              Policy_metrics_1__target="5", Policy_metrics_1__business_hours="Business hours"),
+        ("POST", "slas/policies", lambda: {"sla_policy": {"title": "Fast", "policy_metrics": [
+            {"priority": "urgent", "metric": "first_reply_time", "target": 5, "business_hours": True}]}}),
+    ),
+    "new schedule": (
+        zendesk.ADMIN, f"{RULES}/schedules/new",
+        press('button "Save"', Name="Monday", Time_zone="Europe/Berlin", Intervals_1__start_time="1980",
+              Intervals_1__end_time="2400"),
+        ("POST", "business_hours/schedules", lambda: {"schedule": {"name": "Monday", "time_zone": "Europe/Berlin", "intervals":
+            [{"start_time": 1980, "end_time": 2400}]}}),
+    ),
+    "new request": (
+        CUSTOMER, "/hc/requests/new", press('button "Submit"', Subject="Broken", Description="It broke.", Plan="Silver"),
+        ("POST", "requests", lambda: {"request": {"subject": "Broken", "comment": {"body": "It broke."}, "custom_fields":
+            [{"id": custom("Plan"), "value": "silver"}]}}),
+    ),
+    "reply": (
+        CUSTOMER, "/hc/requests/1", press('button "Submit"', Add_to_the_conversation="Hello?"),
+        ("PUT", "requests/1", lambda: {"request": {"comment": {"body": "Hello?"}}}),
+    ),
+    "solve": (
+        CUSTOMER, "/hc/requests/1", press('button "Mark as solved"'), ("PUT", "requests/1", lambda: {"request": {"solved": True}}),
+    ),
+    "rate": (
+        CUSTOMER, "/hc/satisfaction/6", press('button "Bad, I\'m unsatisfied"', Comment="Slow", Reason="Too late"),
+        ("POST", "tickets/6/satisfaction_rating", lambda: {"satisfaction_rating": {"score": "bad", "comment": "Slow",
+                                                                                  "reason": "Too late"}}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_act_on_a_page_leaves_the_state_of_the_call(name: str) -> None:
+    email, path, acts, (method, call, body) = CASES[name]
+    mine = signed(email)
+    mine.goto(HOST + path)
+    theirs = mine.copy()
+    acts(mine)
+    assert not [one for one in mine.browser.document.body.all() if one.attrs.get("role") == "alert"]
+    # What only reads, before and after the call, changes nothing but time and identifiers.
+    requests = round(mine.clock.now - theirs.clock.now)
+    reads = 1 if name in {"macro", "new trigger"} else 0
+    look = request("GET", f"{HOST}/access/login")
+    for _ in range(reads):
+        theirs.respond(look)
+    answer = theirs.respond(request(method, f"{HOST}/api/v2/{call}", body(), headers=basic(email)))
+    assert answer.status < 300, answer.body
+    while round(mine.clock.now - theirs.clock.now):
+        theirs.respond(look)
+    assert requests >= 2
+    theirs.browser = mine.browser
+    assert not [(one.table, one.kind, one.key) for one in mine.db.diff(theirs.db)]
+    assert plain(mine) == plain(theirs)
