@@ -72,11 +72,11 @@ def request(world: Desk, exchange: Exchange) -> Any:
 
 
 def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    found = ui.api(world, exchange, f"GET requests/{exchange.id}")["request"]
-    said = ui.api(world, exchange, f"GET requests/{exchange.id}/comments")["comments"]
+    found = ui.api(world, exchange, f"GET requests/{exchange.params[0]}")["request"]
+    said = ui.api(world, exchange, f"GET requests/{exchange.params[0]}/comments")["comments"]
     people = {one: user.name for one in {row["author_id"] for row in said} if (user := world.user(one)) is not None}
     links = [("/hc/requests", "My requests", "")]
-    links += [(f"/hc/satisfaction/{exchange.id}", "Rate the support", "")] if found["status"] == "solved" else []
+    links += [(f"/hc/satisfaction/{exchange.params[0]}", "Rate the support", "")] if found["status"] == "solved" else []
     fields = [*ui.filled([Field("comment", "Add to the conversation", kind="area")], sent), _FILE]
     return ui.show(
         world, exchange, "edit", title=f"#{found['id']} {found['subject'] or ''}", form="Reply", fields=fields,
@@ -93,7 +93,7 @@ def reply(world: Desk, exchange: Exchange) -> Any:
 
     def act() -> Any:
         body = comment_of(world, exchange, sent) | ({"solved": True} if text_of(sent, "solved") else {})
-        return ui.api(world, exchange, f"PUT requests/{exchange.id}", body={"request": body})["request"]
+        return ui.api(world, exchange, f"PUT requests/{exchange.params[0]}", body={"request": body})["request"]
 
     errors, made = ui.tried(world, exchange, act)
     return _show(world, exchange, sent, errors=errors) if errors else ui.see(f"/hc/requests/{made['id']}", saved="1")
@@ -106,7 +106,7 @@ def survey(world: Desk, exchange: Exchange) -> Any:
 
 
 def _survey(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    found = ui.api(world, exchange, f"GET requests/{exchange.id}")["request"]
+    found = ui.api(world, exchange, f"GET requests/{exchange.params[0]}")["request"]
     fields = ui.filled([Field("comment", "Comment", kind="area"), Field("reason", "Reason")], sent)
     buttons = [("score", "good", "Good, I'm satisfied"), ("score", "bad", "Bad, I'm unsatisfied")]
     title = f"How would you rate the support for #{found['id']}?"
@@ -118,6 +118,10 @@ def rate(world: Desk, exchange: Exchange) -> Any:
     """Takes a rating."""
     sent = ui.sent_by(exchange)
     body = {name: text for name in ("score", "comment", "reason") if (text := text_of(sent, name))}
-    call = f"POST tickets/{exchange.id}/satisfaction_rating"
+    call = f"POST tickets/{exchange.params[0]}/satisfaction_rating"
     errors, _ = ui.tried(world, exchange, lambda: ui.api(world, exchange, call, body={"satisfaction_rating": body}))
-    return _survey(world, exchange, sent, errors=errors) if errors else ui.see(f"/hc/requests/{exchange.id}", saved="1")
+    return (
+        _survey(world, exchange, sent, errors=errors)
+        if errors
+        else ui.see(f"/hc/requests/{exchange.params[0]}", saved="1")
+    )

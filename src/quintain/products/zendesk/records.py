@@ -37,7 +37,7 @@ _LINES: dict[str, tuple[str, ...]] = {
     "intervals": ("start_time", "end_time"), "custom_field_options": ("name", "value"),
 }  # fmt: skip
 """Columns of the settings that are lists of lines; conditions have two such lists, `all` and `any`."""
-_LINE = re.compile(r"(\w+)-(\w*)-(\d+)-(\w+)")
+_LINE = re.compile(rf"({'|'.join(_LINES)})-(all|any|)-(\d{{1,3}})-(\w+)", re.ASCII)
 """Name of a field of a line: setting, list, number and column."""
 _OPERATORS = sorted(
     {one for known in FIELDS.values() for one in known.operators + known.more} | {"present", "not_present"}

@@ -91,19 +91,19 @@ def filled(fields: list[Field], sent: Sent) -> list[Field]:
 
 
 def sent_by(exchange: Exchange) -> Sent:
-    """Returns what the form of a page sent, in the body or in the address."""
-    if exchange.request.method == "POST":
-        return form(exchange.request)
+    """Returns what the form of a page sent, in the body or in the address; only `file` holds files."""
     found: Sent = {}
-    for name, value in exchange.request.query:
+    for name, value in exchange.request.query if exchange.request.method == "GET" else ():
         found.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    for name, values in (form(exchange.request) if exchange.request.method == "POST" else {}).items():
+        found[name] = [one for one in values if isinstance(one, str) or name == "file"]
     return found
 
 
 def text_of(sent: Sent, name: str) -> str:
     """Returns the text of a field that a form sent; empty if it sent none."""
-    value = sent.get(name, [""])[-1]
-    return value if isinstance(value, str) else ""
+    values = sent.get(name)
+    return str(values[-1]) if values else ""
 
 
 class Table(NamedTuple):

@@ -279,9 +279,9 @@ def ticket(world: Desk, exchange: Exchange) -> Any:
 
 
 def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    found = ui.api(world, exchange, f"GET tickets/{exchange.id}", include="slas")["ticket"]
+    found = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}", include="slas")["ticket"]
     page = exchange.query.get("page", "1")
-    said = ui.api(world, exchange, f"GET tickets/{exchange.id}/comments", include="users", page=page)
+    said = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}/comments", include="users", page=page)
     names = {row["id"]: row["name"] for row in said["users"]}
     requester = world.user(found["requester_id"])
     assert requester is not None, "users are never removed from their table"
@@ -304,7 +304,7 @@ def shown_comment(row: tb.Json, names: dict[int, str]) -> tb.Json:
 
 def _events(world: Desk, exchange: Exchange) -> Table:
     rows: list[tuple[Any, list[Any]]] = []
-    for audit in ui.api(world, exchange, f"GET tickets/{exchange.id}/audits")["audits"]:
+    for audit in ui.api(world, exchange, f"GET tickets/{exchange.params[0]}/audits")["audits"]:
         user = world.user(audit["author_id"])
         about = [ui.when(audit["created_at"]), user.name if user else "System"]
         events = audit["events"]
@@ -338,7 +338,7 @@ def _submitted(world: Desk, exchange: Exchange, sent: Sent, *, ticket: tb.Json) 
 @route("POST", "/agent/tickets/{id}", who="agent")
 def save(world: Desk, exchange: Exchange) -> Any:
     """Saves what the form of a ticket changed, unless somebody else changed the ticket since it was shown."""
-    sent, path = ui.sent_by(exchange), f"tickets/{exchange.id}"
+    sent, path = ui.sent_by(exchange), f"tickets/{exchange.params[0]}"
     before = ui.api(world, exchange, f"GET {path}")["ticket"]
     following = _following(world, exchange, sent)
 
@@ -367,7 +367,7 @@ def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
         ids = [one for (one,) in found]
         after = ids[ids.index(exchange.id) + 1 :] if exchange.id in ids else ids
         return ui.see(f"/agent/tickets/{after[0]}", view=number, then=then) if after else ui.see(page)
-    return ui.see(page) if then else ui.see(f"/agent/tickets/{exchange.id}", view=number, saved="1")
+    return ui.see(page) if then else ui.see(f"/agent/tickets/{exchange.params[0]}", view=number, saved="1")
 
 
 @route("GET", "/agent/tickets/new", who="agent")
