@@ -12,7 +12,7 @@ HOST = "http://acme.zendesk.localhost"
 RULES = "/admin/objects-rules/rules"
 CUSTOMER = "customer1@mail.example"
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" </textarea>'
-Desk = zendesk.Workspace
+Desk = zendesk.ZendeskPages
 _BASE: list[Desk] = []
 
 

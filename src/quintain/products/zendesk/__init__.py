@@ -18,6 +18,6 @@ from __future__ import annotations
 
 from .search import index
 from .seed import ADMIN, TOKEN, account, populate
-from .world import Workspace, Zendesk
+from .world import Zendesk, ZendeskPages
 
-__all__ = ["ADMIN", "TOKEN", "Workspace", "Zendesk", "account", "index", "populate"]
+__all__ = ["ADMIN", "TOKEN", "Zendesk", "ZendeskPages", "account", "index", "populate"]

@@ -8,13 +8,13 @@ from quintain.resources.web import Exchange, Routes
 
 from . import screens as ui
 from .account import Desk
-from .screens import Field, Sent, Table, text_of
+from .screens import FormField, PageTable, Sent, text_of
 from .workspace import comment_of, custom, custom_fields, shown_comment, wanted_of
 
 ROUTES = Routes()
 route = ROUTES.route
 _LISTS = {"": "All requests", "new,open,pending,hold": "Open requests", "solved,closed": "Solved requests"}
-_FILE = Field("file", "Attachment", kind="file")
+_FILE = FormField("file", "Attachment", kind="file")
 
 
 @route("GET", "/hc", "/hc/requests", who="end")
@@ -29,14 +29,14 @@ def requests(world: Desk, exchange: Exchange) -> Any:
     ]  # fmt: skip
     heads = [(title, "") for title in ("Id", "Subject", "Created", "Last activity", "Status")]
     links = [(ui.here(exchange, status=one, page=""), title, "") for one, title in _LISTS.items()]
-    table = Table("My requests", heads, rows, ui.around(exchange, found))
+    table = PageTable("My requests", heads, rows, ui.around(exchange, found))
     return ui.show(world, exchange, "list", title="My requests", tables=[table], links=links)
 
 
-def _fields(world: Desk) -> list[Field]:
+def _fields(world: Desk) -> list[FormField]:
     own = [custom(one, None)._replace(label=one.title_in_portal or one.title, required=one.required_in_portal)
            for one in custom_fields(world, "visible_in_portal = 1 AND editable_in_portal = 1")]  # fmt: skip
-    return [Field("subject", "Subject", required=True), *own]
+    return [FormField("subject", "Subject", required=True), *own]
 
 
 @route("GET", "/hc/requests/new", who="end")
@@ -46,7 +46,7 @@ def new_request(world: Desk, exchange: Exchange) -> Any:
 
 
 def _new(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    comment = Field("comment", "Description", kind="area", required=True)
+    comment = FormField("comment", "Description", kind="area", required=True)
     fields = [*ui.filled([*_fields(world), comment], sent), _FILE]
     return ui.show(world, exchange, "edit", title="Submit a request", fields=fields, files=True, errors=errors,
                    buttons=[("", "", "Submit")])  # fmt: skip
@@ -77,7 +77,7 @@ def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]
     people = {one: user.name for one in {row["author_id"] for row in said} if (user := world.user(one)) is not None}
     links = [("/hc/requests", "My requests", "")]
     links += [(f"/hc/satisfaction/{exchange.params[0]}", "Rate the support", "")] if found["status"] == "solved" else []
-    fields = [*ui.filled([Field("comment", "Add to the conversation", kind="area")], sent), _FILE]
+    fields = [*ui.filled([FormField("comment", "Add to the conversation", kind="area")], sent), _FILE]
     return ui.show(
         world, exchange, "edit", title=f"#{found['id']} {found['subject'] or ''}", form="Reply", fields=fields,
         buttons=[("", "", "Submit"), *[("solved", "1", "Mark as solved")] * (not found["solved"])], errors=errors,
@@ -107,7 +107,7 @@ def survey(world: Desk, exchange: Exchange) -> Any:
 
 def _survey(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     found = ui.api(world, exchange, f"GET requests/{exchange.params[0]}")["request"]
-    fields = ui.filled([Field("comment", "Comment", kind="area"), Field("reason", "Reason")], sent)
+    fields = ui.filled([FormField("comment", "Comment", kind="area"), FormField("reason", "Reason")], sent)
     buttons = [("score", "good", "Good, I'm satisfied"), ("score", "bad", "Bad, I'm unsatisfied")]
     title = f"How would you rate the support for #{found['id']}?"
     return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=buttons, errors=errors)

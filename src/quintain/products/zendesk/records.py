@@ -17,7 +17,7 @@ from .account import Desk, listed, record
 from .business import COLUMNS, POLICIES, RESOURCES, SCHEDULES
 from .conditions import FIELDS
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .screens import Field, Pairs, Sent, Table, pick
+from .screens import FormField, PageTable, Pairs, Sent, pick
 from .sla import METRICS
 from .workspace import tickets_table
 
@@ -93,9 +93,9 @@ def _name(row: tb.Json) -> str:
 # -- forms from declarations
 
 
-def fields_of(world: Desk, kind: Kind, row: tb.Json, *, blank: int = 1) -> list[Field]:
+def fields_of(world: Desk, kind: Kind, row: tb.Json, *, blank: int = 1) -> list[FormField]:
     """Returns the fields of a record, with `blank` empty lines below each list of lines."""
-    found: list[Field] = []
+    found: list[FormField] = []
     columns, needed = shape(kind.spec.row), kind.spec.required or kind.spec.row.needed
     for name in kind.names or kind.spec.row.settable:
         value, label = row.get(name), name.removesuffix("_id").replace("_", " ").capitalize()
@@ -105,23 +105,23 @@ def fields_of(world: Desk, kind: Kind, row: tb.Json, *, blank: int = 1) -> list[
             found += _output(record(value))
         elif name == "group_id":
             groups = ui.options(world, "SELECT id, name FROM zd_agent_groups WHERE deleted = 0 ORDER BY name")
-            found.append(pick(name, label, value, [("", "-"), *groups]))
+            found.append(pick(name, label, value, options=[("", "-"), *groups]))
         elif name == "role":
-            found.append(pick(name, label, value or "end-user", _CHOICES[name]))
+            found.append(pick(name, label, value or "end-user", options=_CHOICES[name]))
         elif name in columns.bools:
-            found.append(Field(name, label, value, "checkbox"))
+            found.append(FormField(name, label, value, "checkbox"))
         elif name in columns.json and not isinstance(value, dict):
-            found.append(Field(name, label, " ".join(map(str, listed(value))), "words"))
+            found.append(FormField(name, label, " ".join(map(str, listed(value))), "words"))
         elif name not in columns.json and not name.startswith("raw_"):
             form = "area" if name in _AREAS else "number" if name in columns.numbers else "text"
-            found.append(Field(name, label, value, form, required=name in needed))
+            found.append(FormField(name, label, value, form, required=name in needed))
     if kind.spec is USERS:
         organization = find(world.db, tb.Organization, row.get("organization_id"))
-        found.insert(3, Field("organization", "Organization", organization.name if organization else ""))
+        found.insert(3, FormField("organization", "Organization", organization.name if organization else ""))
     return found
 
 
-def _lines(kind: Kind, name: str, value: Any, *, blank: int) -> list[Field]:
+def _lines(kind: Kind, name: str, value: Any, *, blank: int) -> list[FormField]:
     """Returns one field for each column of each line."""
     fields = [
         one
@@ -130,7 +130,7 @@ def _lines(kind: Kind, name: str, value: Any, *, blank: int) -> list[Field]:
     ]
     fields = [*actions.ACTIONS.get(kind.spec.name, ())] if name == "actions" else fields
     choices = _CHOICES | {"field": [(one, one.replace("_", " ")) for one in fields]}
-    found: list[Field] = []
+    found: list[FormField] = []
     for part in ("all", "any") if name in {"conditions", "filter"} else ("",):
         lines = [record(one) for one in listed(record(value).get(part) if part else value)]
         for number, line in enumerate([*lines, *({} for _ in range(blank))], 1):
@@ -140,22 +140,29 @@ def _lines(kind: Kind, name: str, value: Any, *, blank: int) -> list[Field]:
                 text = held if isinstance(held, str) else "" if held is None else msgspec.json.encode(held).decode()
                 key, label = f"{name}-{part}-{number}-{column}", f"{about}: {column.replace('_', ' ')}"
                 known = choices.get(column)
-                found.append(pick(key, label, text, [("", "-"), *known]) if known else Field(key, label, text))
+                found.append(
+                    pick(key, label, text, options=[("", "-"), *known]) if known else FormField(key, label, text)
+                )
     return found
 
 
-def _output(value: tb.Json) -> list[Field]:
+def _output(value: tb.Json) -> list[FormField]:
     names = ("created", "updated", "status", "priority", "requester", "assignee", "nice_id")
     shown = [one["id"] for one in value.get("columns", [])]
     orders = [("asc", "Ascending"), ("desc", "Descending")]
     return [
-        Field("output-columns", "Columns", shown, "choices", [*COLUMNS.items()]),
-        pick("output-sort_by", "Sort by", value.get("sort_by") or "created", [(one, COLUMNS[one]) for one in names]),
-        pick("output-sort_order", "Order", value.get("sort_order") or "desc", orders),
+        FormField("output-columns", "Columns", shown, "choices", [*COLUMNS.items()]),
+        pick(
+            "output-sort_by",
+            "Sort by",
+            value.get("sort_by") or "created",
+            options=[(one, COLUMNS[one]) for one in names],
+        ),
+        pick("output-sort_order", "Order", value.get("sort_order") or "desc", options=orders),
     ]
 
 
-def wanted_of(fields: list[Field], sent: Sent) -> tb.Json:
+def wanted_of(fields: list[FormField], sent: Sent) -> tb.Json:
     """Returns the changes that the form of a record asks for, as the API takes them."""
     found, kinds = ui.changed(fields, sent), {one.name: one.kind for one in fields}
     output = {one.name[7:]: one.taken(sent) for one in fields if one.name in found and one.name.startswith("output-")}
@@ -203,12 +210,12 @@ def _value(text: str) -> Any:
 def center(world: Desk, exchange: Exchange) -> Any:
     """Lists the settings."""
     rows: list[Any] = [(name, [(f"{Kind(spec, '').title}s", f"{RULES}/{name}")]) for name, spec in SETTINGS.items()]
-    return ui.show(world, exchange, "list", title="Admin Center", tables=[Table("Settings", [("Name", "")], rows)])
+    return ui.show(world, exchange, "list", title="Admin Center", tables=[PageTable("Settings", [("Name", "")], rows)])
 
 
 @route("GET", "/agent/users", "/agent/organizations", f"{RULES}/{{name}}", who="agent")
 def records(world: Desk, exchange: Exchange) -> Any:
-    """Lists records."""
+    """Lists the records of a kind."""
     kind = _kind(exchange)
     query = {"role": exchange.query.get("role", "end-user")} if kind.spec is USERS else {}
     page = exchange.query.get("page", "1")
@@ -219,7 +226,7 @@ def records(world: Desk, exchange: Exchange) -> Any:
         cells = ["-" if row[one] is None else str(row[one]) for one in more]
         rows.append((row["id"], [(_name(row), f"{kind.path}/{row['id']}"), *cells]))
     heads = [(one.capitalize(), "") for one in ("name", *more)]
-    table = Table(f"{kind.title}s", heads, rows, ui.around(exchange, found))
+    table = PageTable(f"{kind.title}s", heads, rows, ui.around(exchange, found))
     return ui.show(world, exchange, "list", title=table.caption, tables=[table], add=f"Add {kind.title.lower()}")
 
 
@@ -230,7 +237,7 @@ def edit(world: Desk, exchange: Exchange) -> Any:
     return _edit(world, exchange, {}, errors={})
 
 
-def _row(world: Desk, exchange: Exchange, kind: Kind, key: str) -> tb.Json:
+def _row(world: Desk, exchange: Exchange, kind: Kind, *, key: str) -> tb.Json:
     found = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
     return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
 
@@ -245,7 +252,7 @@ def _blank(row: Any) -> tb.Json:
 def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     kind, key = _kind(exchange), exchange.request.path.rpartition("/")[2]
     is_new = key == "new"
-    row = _row(world, exchange, kind, exchange.query.get("copy", "") if is_new else key)
+    row = _row(world, exchange, kind, key=exchange.query.get("copy", "") if is_new else key)
     numbers = [int(match[3]) for one in sent if (match := _LINE.fullmatch(one))]
     fields = fields_of(world, kind, row, blank=max(1, max(numbers, default=0) + (ui.text_of(sent, "act") == "line")))
     has_lines = any(_LINE.fullmatch(one.name) for one in fields)
@@ -256,7 +263,7 @@ def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]
         *[("act", "delete", "Delete")] * can_delete,
     ]
     links = [(f"{kind.path}/new?copy={key}", "Clone", "")] if not is_new and kind.path.startswith(RULES) else []
-    tables: list[Table] = []
+    tables: list[PageTable] = []
     if not is_new and kind.spec in (USERS, ORGANIZATIONS):
         path = f"{kind.api}/{key}/tickets" + "/requested" * (kind.spec is USERS)
         page = exchange.query.get("page", "1")
@@ -278,7 +285,7 @@ def save(world: Desk, exchange: Exchange) -> Any:
     def write() -> Any:
         if act == "delete":
             return ui.api(world, exchange, f"DELETE {kind.api}/{key}")
-        body = {kind.spec.name: wanted_of(fields_of(world, kind, _row(world, exchange, kind, key)), sent)}
+        body = {kind.spec.name: wanted_of(fields_of(world, kind, _row(world, exchange, kind, key=key)), sent)}
         call = f"POST {kind.api}" if key == "new" else f"PUT {kind.api}/{key}"
         return ui.api(world, exchange, call, body=body)[kind.spec.name]
 

@@ -37,8 +37,8 @@ Sent = dict[str, list[Any]]
 # -- forms and tables
 
 
-class Field(NamedTuple):
-    """Field of a form.
+class FormField(NamedTuple):
+    """FormField of a form.
 
     Attributes:
         name: Name under which it is sent.
@@ -74,18 +74,18 @@ class Field(NamedTuple):
         return some[-1]
 
 
-def pick(name: str, label: str, value: Any, options: Iterable[tuple[str, str]]) -> Field:
+def pick(name: str, label: str, value: Any, *, options: Iterable[tuple[str, str]]) -> FormField:
     """Returns a field with one of several options; the present value is always one of them."""
     text, known = "" if value is None else str(value), [*options]
-    return Field(name, label, text, "choice", known if text in dict(known) else [(text, text or "-"), *known])
+    return FormField(name, label, text, "choice", known if text in dict(known) else [(text, text or "-"), *known])
 
 
-def changed(fields: list[Field], sent: Sent) -> dict[str, Any]:
+def changed(fields: list[FormField], sent: Sent) -> dict[str, Any]:
     """Returns the values that a form sent where they are not those that its page showed."""
     return {one.name: value for one in fields if (value := one.taken(sent)) != one.shown}
 
 
-def filled(fields: list[Field], sent: Sent) -> list[Field]:
+def filled(fields: list[FormField], sent: Sent) -> list[FormField]:
     """Returns fields with the values that a form sent."""
     return [one._replace(value=one.taken(sent)) for one in fields]
 
@@ -106,8 +106,8 @@ def text_of(sent: Sent, name: str) -> str:
     return str(values[-1]) if values else ""
 
 
-class Table(NamedTuple):
-    """Table of a page.
+class PageTable(NamedTuple):
+    """PageTable of a page.
 
     Attributes:
         caption: Its name.
@@ -275,7 +275,7 @@ def _credentials(world: Desk, exchange: Exchange) -> str:
     return wire.basic(user.email, _token(world)) if is_ours else ""
 
 
-_LOGIN = [Field("email", "Email", "", "email", [], True), Field("password", "Password", "", "password", [], True)]  # noqa: FBT003
+_LOGIN = [FormField(name, name.capitalize(), kind=name, required=True) for name in ("email", "password")]
 
 
 @route("GET", "/", "/agent", who="end")
@@ -291,7 +291,7 @@ def login(world: Desk, exchange: Exchange) -> Any:
     return _login(world, exchange, _LOGIN, notice=notice)
 
 
-def _login(world: Desk, exchange: Exchange, fields: list[Field], **more: Any) -> Any:
+def _login(world: Desk, exchange: Exchange, fields: list[FormField], **more: Any) -> Any:
     return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], **more)
 
 
@@ -316,7 +316,7 @@ def enter(world: Desk, exchange: Exchange) -> Any:
 
 @route("POST", "/access/logout", who="anyone", writes=False)
 def leave(world: Desk, exchange: Exchange) -> Any:
-    """Signs out."""
+    """Ends the session of the caller."""
     found = see("/access/login")
     found.headers.append(("set-cookie", f"{SESSION}=; Path=/; Max-Age=0"))
     return found

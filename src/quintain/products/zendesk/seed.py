@@ -109,7 +109,7 @@ def account(*, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN
 @overload
 def account(kind: type[Account], *, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Account: ...
 def account(kind: type[Any] = Zendesk, *, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Any:
-    """Returns a fresh account of a kind such as `Workspace`, with one admin, whose e-mail is `ADMIN`."""
+    """Returns a fresh account of a kind such as `ZendeskPages`, with one admin, whose e-mail is `ADMIN`."""
     world = kind(db=_schema().fork(), subdomain=subdomain)
     world.clock.advance(begin)
     with world.db.transaction():

@@ -13,7 +13,7 @@ from . import screens as ui
 from . import tables as tb
 from .account import Desk, listed, record
 from .business import COLUMNS, VIEWS, listing_of
-from .screens import Field, Sent, Table, pick, text_of
+from .screens import FormField, PageTable, Sent, pick, text_of
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -43,7 +43,7 @@ _EVENTS = {"Change": "{field_name}: {previous_value} to {value}", "Create": "{fi
 
 def tickets_table(
     exchange: Exchange, caption: str, found: tb.Json, *, columns: Iterable[str] = (), key: str = "tickets"
-) -> Table:
+) -> PageTable:
     """Returns a table of tickets that the API listed with the people and groups in it; one with columns is sorted."""
     names = {one: {row["id"]: row["name"] for row in found.get(one, ())} for one in {*_NAMES.values()}}
     shown = [*columns] or ["nice_id", "subject", "status", "requester", "updated"]
@@ -54,7 +54,7 @@ def tickets_table(
         heads.append(("SLA", ""))
         for (_, cells), some in zip(rows, slas, strict=True):
             cells.append(_left(some[0])[0] if some else "")
-    return Table(caption, heads, rows, ui.around(exchange, found))
+    return PageTable(caption, heads, rows, ui.around(exchange, found))
 
 
 def _sorting(exchange: Exchange, column: str) -> str:
@@ -139,7 +139,7 @@ def search(world: Desk, exchange: Exchange) -> Any:
         table = tickets_table(exchange, "Tickets", found, key="results")
     else:
         rows: list[Any] = [(row["id"], [(row["name"], f"/agent/{kind}s/{row['id']}")]) for row in found["results"]]
-        table = Table(f"{kind}s".capitalize(), [("Name", "")], rows, ui.around(exchange, found))
+        table = PageTable(f"{kind}s".capitalize(), [("Name", "")], rows, ui.around(exchange, found))
     links = [(ui.here(exchange, type=one, page=""), f"{one}s".capitalize(), "") for one in kinds]
     return ui.show(world, exchange, "list", title="Search", tables=[table], links=links, query=text, errors=errors)
 
@@ -158,16 +158,16 @@ class Draft(NamedTuple):
         status: Status of the first button.
     """
 
-    fields: list[Field]
-    subject: Field
+    fields: list[FormField]
+    subject: FormField
     text: str
     public: bool
     status: str
 
     @property
-    def comment(self) -> list[Field]:
+    def comment(self) -> list[FormField]:
         """Text and file of the comment as fields."""
-        return [Field("comment", "Comment", self.text, "area"), Field("file", "Attachment", kind="file")]
+        return [FormField("comment", "Comment", self.text, "area"), FormField("file", "Attachment", kind="file")]
 
 
 def _people(world: Desk, *ids: int | None) -> str:
@@ -176,23 +176,23 @@ def _people(world: Desk, *ids: int | None) -> str:
     return ", ".join(known[str(one)] for one in ids if str(one) in known)
 
 
-def properties(world: Desk, ticket: tb.Json) -> list[Field]:
+def properties(world: Desk, ticket: tb.Json) -> list[FormField]:
     """Returns the properties of a ticket as fields, with the names of the API."""
     fields = [
-        Field("requester", "Requester", _people(world, ticket.get("requester_id"))),
-        pick("group_id", "Group", ticket.get("group_id"), [("", "-"), *ui.options(world, _GROUPS)]),
-        pick("assignee_id", "Assignee", ticket.get("assignee_id"), [("", "-"), *ui.options(world, _AGENTS)]),
-        Field("email_ccs", "CCs", _people(world, *ticket.get("email_cc_ids") or ())),
-        Field("followers", "Followers", _people(world, *ticket.get("follower_ids") or ())),
-        Field("tags", "Tags", " ".join(ticket.get("tags") or ())),
-        pick("type", "Type", ticket.get("type"), _TYPES),
-        Field("problem_id", "Linked problem", ticket.get("problem_id"), "number"),
-        Field("due_at", "Due date", (ticket.get("due_at") or "")[:10], "date"),
-        pick("priority", "Priority", ticket.get("priority"), _PRIORITIES),
+        FormField("requester", "Requester", _people(world, ticket.get("requester_id"))),
+        pick("group_id", "Group", ticket.get("group_id"), options=[("", "-"), *ui.options(world, _GROUPS)]),
+        pick("assignee_id", "Assignee", ticket.get("assignee_id"), options=[("", "-"), *ui.options(world, _AGENTS)]),
+        FormField("email_ccs", "CCs", _people(world, *ticket.get("email_cc_ids") or ())),
+        FormField("followers", "Followers", _people(world, *ticket.get("follower_ids") or ())),
+        FormField("tags", "Tags", " ".join(ticket.get("tags") or ())),
+        pick("type", "Type", ticket.get("type"), options=_TYPES),
+        FormField("problem_id", "Linked problem", ticket.get("problem_id"), "number"),
+        FormField("due_at", "Due date", (ticket.get("due_at") or "")[:10], "date"),
+        pick("priority", "Priority", ticket.get("priority"), options=_PRIORITIES),
     ]
     for name, label, table in (("ticket_form_id", "Form", "zd_ticket_forms"), ("brand_id", "Brand", "zd_brands")):
         known = ui.options(world, f"SELECT id, name FROM {table} WHERE active = 1 ORDER BY id")
-        fields += [pick(name, label, ticket.get(name), known)] if len(known) > 1 else []
+        fields += [pick(name, label, ticket.get(name), options=known)] if len(known) > 1 else []
     values = {one["id"]: one["value"] for one in ticket.get("custom_fields") or ()}
     return fields + [custom(one, values.get(one.id)) for one in custom_fields(world)]
 
@@ -202,16 +202,16 @@ def custom_fields(world: Desk, where: str = "1") -> list[Any]:
     return select(world.db, tb.TicketField, f"active = 1 AND removable = 1 AND {where} ORDER BY position, id")
 
 
-def custom(field: Any, value: Any) -> Field:
+def custom(field: Any, value: Any) -> FormField:
     """Returns a custom field of a ticket as a field of a form."""
     name, choices = f"custom_{field.id}", [(one["value"], one["name"]) for one in field.custom_field_options]
     if field.type == "multiselect":
-        return Field(name, field.title, listed(value), "choices", choices)
-    known = pick(name, field.title, value, [("", "-"), *choices])
-    return known if choices else Field(name, field.title, value, _KINDS.get(field.type, "text"))
+        return FormField(name, field.title, listed(value), "choices", choices)
+    known = pick(name, field.title, value, options=[("", "-"), *choices])
+    return known if choices else FormField(name, field.title, value, _KINDS.get(field.type, "text"))
 
 
-def wanted_of(fields: list[Field], sent: Sent) -> tb.Json:
+def wanted_of(fields: list[FormField], sent: Sent) -> tb.Json:
     """Returns the changes that a form asks for, as the API takes them."""
     wanted = ui.changed(fields, sent)
     names = [name for name in wanted if name.startswith("custom_") and name[7:].isdecimal()]
@@ -230,8 +230,8 @@ def wanted_of(fields: list[Field], sent: Sent) -> tb.Json:
 
 
 def _draft(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent) -> Draft:
-    """Returns the form of a ticket with what was typed, and above that the changes of the macro that is applied."""
-    base, subject = properties(world, ticket), Field("subject", "Subject", ticket.get("subject"))
+    """Returns the form of a ticket with what was typed, and above that the changes of a macro."""
+    base, subject = properties(world, ticket), FormField("subject", "Subject", ticket.get("subject"))
     text, macro = text_of(sent, "comment"), text_of(sent, "macro")
     public = text_of(sent, "public") != "0" if "public" in sent else bool(ticket["is_public"])
     made = Draft(ui.filled(base, sent), ui.filled([subject], sent)[0], text, public, ticket["status"])
@@ -264,8 +264,8 @@ def _submits(world: Desk, ticket: tb.Json, status: str) -> list[tuple[str, str, 
 def _page(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent, **more: Any) -> Any:
     draft = _draft(world, exchange, ticket, sent=sent)
     foot = [
-        pick("macro", "Macro", text_of(sent, "macro"), [("", "-"), *ui.options(world, _MACROS)]),
-        pick("then", "After submitting", text_of(sent, "then"), _NEXT),
+        pick("macro", "Macro", text_of(sent, "macro"), options=[("", "-"), *ui.options(world, _MACROS)]),
+        pick("then", "After submitting", text_of(sent, "then"), options=_NEXT),
     ]
     shared = {"ticket": ticket, "draft": draft, "foot": foot, "buttons": _submits(world, ticket, draft.status),
               "view": text_of(sent, "view"), "source": "", "about": None}  # fmt: skip
@@ -302,14 +302,14 @@ def shown_comment(row: tb.Json, names: dict[int, str]) -> tb.Json:
             "body": row["plain_body"], "files": files}  # fmt: skip
 
 
-def _events(world: Desk, exchange: Exchange) -> Table:
+def _events(world: Desk, exchange: Exchange) -> PageTable:
     rows: list[tuple[Any, list[Any]]] = []
     for audit in ui.api(world, exchange, f"GET tickets/{exchange.params[0]}/audits")["audits"]:
         user = world.user(audit["author_id"])
         about = [ui.when(audit["created_at"]), user.name if user else "System"]
         events = audit["events"]
         rows += [(one["id"], [*about, one["type"], _EVENTS.get(one["type"], "").format_map(one)]) for one in events]
-    return Table("Events", [(title, "") for title in ("Time", "By", "Event", "Details")], rows)
+    return PageTable("Events", [(title, "") for title in ("Time", "By", "Event", "Details")], rows)
 
 
 def comment_of(world: Desk, exchange: Exchange, sent: Sent) -> tb.Json:
@@ -326,7 +326,7 @@ def comment_of(world: Desk, exchange: Exchange, sent: Sent) -> tb.Json:
 
 def _submitted(world: Desk, exchange: Exchange, sent: Sent, *, ticket: tb.Json) -> tb.Json:
     """Returns what the form of a ticket asks for, as the API takes it."""
-    fields = [*properties(world, ticket), Field("subject", "Subject", ticket.get("subject"))]
+    fields = [*properties(world, ticket), FormField("subject", "Subject", ticket.get("subject"))]
     wanted = wanted_of(fields, sent) | comment_of(world, exchange, sent)
     for name in ("status", "custom_status_id"):
         if (value := text_of(sent, name)) and value != str(ticket.get(name)):
@@ -405,23 +405,23 @@ def create(world: Desk, exchange: Exchange) -> Any:
 _ACTS = {"edit": "Edit", "merge": "Merge", "spam": "Mark as spam", "delete": "Delete"}
 
 
-def _act_fields(world: Desk, act: str, ids: list[str]) -> list[Field]:
+def _act_fields(world: Desk, act: str, ids: list[str]) -> list[FormField]:
     if act == "edit":
         keep, names = ("", "(no change)"), {"group_id", "assignee_id", "type", "priority"}
         statuses = [keep, *((one, ui.STATUSES[one]) for one in tb.STATUSES[1:5])]
         fields = [one._replace(options=[keep, *one.options[1:]]) for one in properties(world, {}) if one.name in names]
-        return [pick("status", "Status", "", statuses), *fields, Field("additional_tags", "Add tags"),
-                Field("remove_tags", "Remove tags"), Field("comment", "Comment", kind="area"),
-                Field("public", "Public reply", kind="checkbox")]  # fmt: skip
+        return [pick("status", "Status", "", options=statuses), *fields, FormField("additional_tags", "Add tags"),
+                FormField("remove_tags", "Remove tags"), FormField("comment", "Comment", kind="area"),
+                FormField("public", "Public reply", kind="checkbox")]  # fmt: skip
     if act != "merge":
         return []
     targets = ui.options(world, _TARGETS.format(ids=marks(ids)), *ids, *ids)
-    fields = [pick("target", "Open tickets of the requester", "", [("", "-"), *targets]),
-              Field("number", "Or number of a ticket", kind="number")]  # fmt: skip
+    fields = [pick("target", "Open tickets of the requester", "", options=[("", "-"), *targets]),
+              FormField("number", "Or number of a ticket", kind="number")]  # fmt: skip
     for name, label in (("target", "ticket that stays"), ("source", "ticket that is closed")):
-        fields.append(Field(f"{name}_comment", f"Comment on the {label}", kind="area"))
+        fields.append(FormField(f"{name}_comment", f"Comment on the {label}", kind="area"))
         words = f"Requester can see the comment on the {label}"
-        fields.append(Field(f"{name}_comment_is_public", words, kind="checkbox"))
+        fields.append(FormField(f"{name}_comment_is_public", words, kind="checkbox"))
     return fields
 
 
@@ -441,7 +441,7 @@ def _chosen(sent: Sent) -> tuple[str, list[str]]:
 def _ask(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     act, ids = _chosen(sent)
     title = f"{_ACTS[act]}: " + ", ".join(f"#{one}" for one in ids)
-    fields = [*(Field("ids", "", one, "hidden") for one in ids), Field("act", "", act, "hidden")]
+    fields = [*(FormField("ids", "", one, "hidden") for one in ids), FormField("act", "", act, "hidden")]
     fields += ui.filled(_act_fields(world, act, ids), sent)
     return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=[("", "", _ACTS[act])], errors=errors)
 

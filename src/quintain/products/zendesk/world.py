@@ -50,7 +50,7 @@ class Zendesk(Desk):
     )
 
 
-class Workspace(BrowserTools, Zendesk):
+class ZendeskPages(BrowserTools, Zendesk):
     """A Zendesk account with the tools of a browser, for agents that work in its pages.
 
     `goto("http://acme.zendesk.localhost/agent")` asks for an e-mail, and for the account's token as password.
