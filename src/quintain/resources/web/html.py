@@ -29,6 +29,7 @@ class Templates:
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader(package, "pages"),
             autoescape=True,
+            auto_reload=False,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
