@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import email.parser
-import email.policy
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,6 +16,8 @@ from .messages import HttpRequest, HttpResponse
 HTML = ("content-type", "text/html; charset=utf-8")
 CONTROLS = frozenset({"input", "textarea", "select", "button"})
 _SILENT = {"script", "style", "template"}
+_PARAMETER = re.compile(r'\b(name|filename)="([^"]*)"')
+_TYPE = re.compile(r"^content-type:[ \t]*([^\s;]+)", re.IGNORECASE | re.MULTILINE)
 
 
 # -- templates and forms
@@ -45,17 +46,19 @@ class Templates:
 def form(asked: HttpRequest) -> dict[str, list[Any]]:
     """Returns the fields that a form sent: for each name its values, texts or (file name, type, bytes)."""
     found: dict[str, list[Any]] = {}
-    kind = asked.header("content-type")
+    kind, _, boundary = asked.header("content-type").partition("boundary=")
     if kind.startswith("multipart/form-data"):
-        head = f"content-type: {kind}\r\n\r\n".encode()
-        parts = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + asked.body)
-        for part in parts.iter_parts() if parts.is_multipart() else ():
-            name = str(part.get_param("name", "", header="content-disposition"))
-            data = part.get_payload(decode=True)
-            body = data if isinstance(data, bytes) else b""
-            file = part.get_filename()
-            value = _lines(body.decode("utf-8", "replace")) if file is None else (file, part.get_content_type(), body)
-            found.setdefault(name, []).append(value)
+        marker = b"\r\n--" + boundary.partition(";")[0].strip().strip('"').encode()
+        for part in (b"\r\n" + asked.body).split(marker)[1:] if boundary else ():
+            head, blank, data = part.partition(b"\r\n\r\n")
+            about = head.decode("utf-8", "replace")
+            named = dict(_PARAMETER.findall(about))
+            if blank and "filename" in named:
+                type_ = _TYPE.search(about)
+                file = (named["filename"], type_[1].lower() if type_ else "application/octet-stream", data)
+                found.setdefault(named.get("name", ""), []).append(file)
+            elif blank:
+                found.setdefault(named.get("name", ""), []).append(_lines(data.decode("utf-8", "replace")))
         return found
     for name, value in parse_qsl(asked.body.decode("utf-8", "replace"), keep_blank_values=True):
         found.setdefault(name, []).append(_lines(value))
