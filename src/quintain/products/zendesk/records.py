@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -200,7 +200,7 @@ def _value(text: str) -> Any:
         found = msgspec.json.decode(text or '""')
     except msgspec.DecodeError:
         return text
-    return found if isinstance(found, list | bool | int) else text
+    return cast(Any, found) if isinstance(found, list | bool | int) else text
 
 
 # -- pages
@@ -238,7 +238,7 @@ def edit(world: Desk, exchange: Exchange) -> Any:
 
 
 def _row(world: Desk, exchange: Exchange, kind: Kind, *, key: str) -> tb.Json:
-    found = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
+    found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
     return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
 
 

@@ -134,8 +134,9 @@ _TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when
 
 def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpResponse:
     """Returns a page."""
-    shared = {"caller": exchange.caller, "path": exchange.request.path, "subdomain": world.subdomain, "errors": {},
-              "notice": "Saved" if "saved" in exchange.query else "", "links": [], "tables": [], "add": ""}  # fmt: skip
+    asked, notice = exchange.request, "Saved" if "saved" in exchange.query else ""
+    shared: tb.Json = {"caller": exchange.caller, "path": asked.path, "subdomain": world.subdomain, "errors": {},
+                       "notice": notice, "links": [], "tables": [], "add": ""}  # fmt: skip
     return _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
 
 

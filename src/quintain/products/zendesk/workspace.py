@@ -48,7 +48,7 @@ def tickets_table(
     names = {one: {row["id"]: row["name"] for row in found.get(one, ())} for one in {*_NAMES.values()}}
     shown = [*columns] or ["nice_id", "subject", "status", "requester", "updated"]
     heads = [(COLUMNS.get(one, one), _sorting(exchange, one) if columns else "") for one in shown]
-    slas = [record(row.get("slas")).get("policy_metrics") or [] for row in found[key]]
+    slas: list[list[tb.Json]] = [record(row.get("slas")).get("policy_metrics") or [] for row in found[key]]
     rows = [(row["id"], [_cell(row, one, names) for one in shown]) for row in found[key]]
     if any(slas):
         heads.append(("SLA", ""))
@@ -128,14 +128,10 @@ def search(world: Desk, exchange: Exchange) -> Any:
     """Shows what fulfils a query, one kind at a time."""
     text, kinds = exchange.query.get("q", ""), ("ticket", "user", "organization")
     kind = exchange.query.get("type") if exchange.query.get("type") in kinds else "ticket"
-    query: dict[str, Any] = {
-        "query": f"{text} type:{kind}",
-        "page": exchange.query.get("page", "1"),
-        "per_page": ui.ROWS,
-    }
+    query: tb.Json = {"query": f"{text} type:{kind}", "page": exchange.query.get("page", "1"), "per_page": ui.ROWS}
     ask = functools.partial(ui.api, world, exchange, "GET search", **query)
-    errors, found = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
-    found = found or {"results": []}
+    errors, results = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
+    found: tb.Json = results or {"results": []}
     if kind == "ticket":
         ids = [row["requester_id"] for row in found["results"]]
         users = ui.options(world, f"SELECT id, name FROM zd_users WHERE id IN ({marks(ids)})", *ids)
@@ -318,7 +314,7 @@ def _events(world: Desk, exchange: Exchange) -> PageTable:
 
 def comment_of(world: Desk, exchange: Exchange, sent: Sent) -> tb.Json:
     """Returns the comment of a form, whose files are uploaded."""
-    files = [one for one in sent.get("file", []) if isinstance(one, tuple) and one[0]]
+    files: list[tuple[str, str, bytes]] = [one for one in sent.get("file", []) if not isinstance(one, str) and one[0]]
     uploads = [
         ui.api(world, exchange, "POST uploads", body=data, kind=kind, filename=name) for name, kind, data in files
     ]
