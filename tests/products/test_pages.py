@@ -63,7 +63,8 @@ def agent(number: int) -> int:
     return key("users", f"name = 'Agent {number}'")
 
 
-CASES: dict[str, tuple[str, str, Acts, tuple[str, str, Callable[[], Any]]]] = {
+Path = str | Callable[[], str]
+CASES: dict[str, tuple[str, Path, Acts, tuple[str, Path, Callable[[], Any]]]] = {
     # User, path, acts, and the request of the API that means the same.
     "public reply": (
         "agent1@acme.example",
@@ -256,6 +257,44 @@ CASES: dict[str, tuple[str, str, Acts, tuple[str, str, Callable[[], Any]]]] = {
             },
         ),
     ),
+    "user": (
+        "agent1@acme.example",
+        lambda: f"/agent/users/{key('users', 'email = ?', CUSTOMER)}",
+        press('checkbox "Suspended"', 'button "Save"', Organization="Firm", Phone="123", Tags=""),
+        (
+            "PUT",
+            lambda: f"users/{key('users', 'email = ?', CUSTOMER)}",
+            lambda: {"user": {"organization": {"name": "Firm"}, "phone": "123", "suspended": True}},
+        ),
+    ),
+    "organization": (
+        zendesk.ADMIN,
+        lambda: f"/agent/organizations/{key('organizations')}",
+        press('button "Save"', Notes="Pays late", Domain_names="firm.example f.example"),
+        (
+            "PUT",
+            lambda: f"organizations/{key('organizations')}",
+            lambda: {"organization": {"notes": "Pays late", "domain_names": ["firm.example", "f.example"]}},
+        ),
+    ),
+    "macro setting": (
+        zendesk.ADMIN,
+        lambda: f"{RULES}/macros/{key('macros', 'title LIKE ?', 'Customer%')}",
+        press('button "Save"', Actions_1__value="hold", Actions_3__field="priority", Actions_3__value="high"),
+        (
+            "PUT",
+            lambda: f"macros/{key('macros', 'title LIKE ?', 'Customer%')}",
+            lambda: {
+                "macro": {
+                    "actions": [
+                        {"field": "status", "value": "hold"},
+                        {"field": "comment_value", "value": "We have not heard from you about #{{ticket.id}}."},
+                        {"field": "priority", "value": "high"},
+                    ]
+                }
+            },
+        ),
+    ),
     "new trigger": (
         zendesk.ADMIN,
         f"{RULES}/triggers/new",
@@ -396,7 +435,8 @@ CASES: dict[str, tuple[str, str, Acts, tuple[str, str, Callable[[], Any]]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_act_on_a_page_leaves_the_state_of_the_call(name: str) -> None:
-    email, path, acts, (method, call, body) = CASES[name]
+    email, page, acts, (method, of_api, body) = CASES[name]
+    path, call = (one if isinstance(one, str) else one() for one in (page, of_api))
     mine = signed(email)
     mine.goto(HOST + path)
     theirs = mine.copy()
