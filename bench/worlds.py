@@ -1,6 +1,7 @@
-"""A product as a world: requests to Zendesk's clone, forks, and ten thousand live worlds with a write each.
+"""A product as a world: requests to Zendesk's clone, pages, forks, and ten thousand live worlds with a write each.
 
-The account has 20,000 tickets with 60,000 comments and 30 triggers. All is CPU time in this process, without a socket.
+The account has 20,000 tickets with 60,000 comments and 30 triggers. All is CPU time in this process, without a socket;
+Chromium's is wall time, over TCP.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import base64
 import itertools
 import os
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -79,6 +82,53 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def pages(world: zendesk.Zendesk, times: int) -> Iterator[Row]:
+    """Measures a page, and its form filled and sent by the plain browser beside Chromium."""
+    from quintain.resources.web import door
+
+    show = request("GET", "http://acme.zendesk.localhost/agent/tickets/77", headers=HEADERS)
+    yield row("page of a ticket", microseconds(lambda: world.respond(show), times), "us", goal=500)
+    desk = zendesk.ZendeskPages(db=world.db.fork(), tickets=world.tickets, step_s=1.0)
+    desk.clock.advance(world.clock.now)
+
+    def sign_in(home: str) -> None:
+        desk.goto(f"{home}/access/login")
+        desk.fill('textbox "Email"', zendesk.ADMIN)
+        desk.fill('textbox "Password"', zendesk.TOKEN)
+        desk.click('button "Sign in"')
+
+    sign_in("http://acme.zendesk.localhost")
+    tickets = itertools.count(21)
+
+    def act() -> None:
+        desk.goto(f"/agent/tickets/{next(tickets)}")
+        desk.fill('textbox "Comment"', "We look at it.")
+        desk.click('button "Submit as Pending"')
+
+    plain = microseconds(act, max(2, times // 10)) / 1e3
+    other: float | None = None
+    if (chromium := shutil.which("chromium")) is not None:
+        from playwright.sync_api import sync_playwright
+
+        served = door.Door()
+        served.add("acme", desk)
+        with door.serving(served) as address, sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            tab = browser.new_context(extra_http_headers=HEADERS).new_page()
+            spent: list[float] = []
+            for _ in range(4):
+                started = time.perf_counter()
+                tab.goto(f"{address}/agent/tickets/{next(tickets)}")
+                tab.get_by_label("Comment", exact=True).fill("We look at it.")
+                tab.get_by_role("button", name="Submit as Pending").click()
+                tab.locator("body").aria_snapshot()
+                spent.append(time.perf_counter() - started)
+            browser.close()
+            other = min(spent) * 1e3
+    name = "ticket opened, comment filled and sent, two snapshots"
+    yield row(name, plain, "ms", goal=6, peer="Chromium, wall time, one snapshot", peer_value=other)
+
+
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     world = account(*((200, 600, 30) if quick else (20_000, 60_000, 30)))
     times = 20 if quick else 500
@@ -101,6 +151,7 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     search = asked("GET", "search?query=type:ticket%20printer%20status:new")
     yield row("search for a word and a status", microseconds(lambda: world.respond(search), max(2, times // 100)), "us")
     yield row("fork", microseconds(world.copy, times), "us", goal=15)
+    yield from pages(world, times)
 
     count = 100 if quick else 10_000
     worlds: list[zendesk.Zendesk] = []

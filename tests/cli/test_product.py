@@ -25,6 +25,8 @@ def test_product_prints_its_address_and_answers_until_it_is_stopped() -> None:
             )
             with urllib.request.urlopen(asked, timeout=20) as response:
                 assert json.load(response)["count"]["value"] == 2
+            with urllib.request.urlopen(facts["pages"], timeout=20) as response:
+                assert b"<h1>Sign in</h1>" in response.read()
             control = urllib.request.Request(f"{facts['control']}advance?seconds=1", method="POST")
             with urllib.request.urlopen(control, timeout=20) as response:
                 assert response.status == 200

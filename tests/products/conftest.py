@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
 from quintain.products import zendesk
 from quintain.resources.web import HttpResponse, request
+from tests.audit.page.browser import program
 
 Call = Callable[..., Any]
 
@@ -64,3 +65,15 @@ def fresh() -> zendesk.Zendesk:
 @pytest.fixture
 def api() -> Client:
     return Client(fresh())
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Generator[Any]:
+    """Yields Playwright's browser."""
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    if program() is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program(), args=["--no-sandbox"])
+        yield browser
+        browser.close()

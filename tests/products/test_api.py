@@ -303,3 +303,11 @@ def test_any_json_is_answered_without_a_bug(data: st.DataObject) -> None:
         assert raw(world, "GET", path).status == 200
     raw(world, "POST", "tickets", {"ticket": {"comment": {"body": "b"}, "priority": "high"}})
     world.clock.advance(7200)
+
+
+@pytest.mark.parametrize("path", ["views/active", "triggers/active", "macros/compact", "problems"])
+def test_narrowed_list_without_an_id_is_listed(api: Client, path: str) -> None:
+    found = api("GET", path)
+    rows = next(value for value in found.values() if isinstance(value, list))
+    assert found["count"] == len(rows)
+    assert all(row["active"] for row in rows)

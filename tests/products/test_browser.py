@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any, ClassVar
 
 import pytest
@@ -14,7 +13,6 @@ from quintain.resources.web.aria import snapshot
 from quintain.resources.web.browser import Browsing
 from quintain.resources.web.door import Door, serving
 from quintain.resources.web.html import HTML, document, form
-from tests.audit.page.browser import program
 
 ROUTES = Routes()
 MARKUP = """<!doctype html><html lang="en"><head><title>All  kinds</title></head><body>
@@ -113,17 +111,6 @@ def shown(world: Site) -> str:
 
 
 # -- beside Chromium
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Generator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
-    if program() is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def test_snapshot_equals_that_of_chromium(chromium: Any) -> None:

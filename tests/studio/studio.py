@@ -17,6 +17,12 @@ from tests.audit.page.browser import Browser, program
 from tests.cli.program import command, enable_ctrl_c
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+_TAGS = json.dumps(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
+AXE_RUN = (
+    f"axe.run({{runOnly: {_TAGS}, resultTypes: ['violations']}})"
+    ".then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
+)
+"""Expression of JavaScript whose value is what axe-core finds on a page."""
 SECONDS = 30
 
 
@@ -83,8 +89,5 @@ class Reading(Browser):
         """Returns what axe-core finds on the screen, by the rules of WCAG 2.2 A and AA."""
         if not self.run("'axe' in window"):
             self.run(AXE.read_text("utf-8") + ";0")
-        tags = json.dumps(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"])
-        report = f"axe.run({{runOnly: {tags}, resultTypes: ['violations']}})"
-        report += ".then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html))"
-        found: list[str] = self.run(report)
+        found: list[str] = self.run(AXE_RUN)
         return found

@@ -33,11 +33,12 @@ from . import console, options
 )
 @options.json
 def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_json: bool) -> None:
-    """Start the product NAME on this machine, for client libraries and curl, until Ctrl-C.
+    """Start the product NAME on this machine, for client libraries, curl and browsers, until Ctrl-C.
 
-    Prints its address, and the e-mail and token with which a client authenticates. The world begins now.
+    Prints its address, and the e-mail and token with which a client authenticates. A person signs in to its pages with
+    the same e-mail, and the token as password. The world begins now.
     """
-    if missing := [one for one in ("apsw", "uvicorn") if find_spec(one) is None]:
+    if missing := [one for one in ("apsw", "jinja2", "selectolax", "uvicorn") if find_spec(one) is None]:
         raise UsageError(f"a product needs {' and '.join(missing)}: pip install 'quintain[web]'")
     from quintain.products import zendesk
     from quintain.resources.web import door
@@ -54,7 +55,7 @@ def product(*, name: str, port: int, tickets: int, step: float, wall: float, as_
             "url": url,
             "email": zendesk.ADMIN,
             "token": zendesk.TOKEN,
-            "pages": None,
+            "pages": url + "/agent",
             "control": url + door.CONTROL,
         }
         if as_json:

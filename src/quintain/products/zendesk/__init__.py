@@ -1,4 +1,4 @@
-"""Zendesk Support as a world: its API, rules and clocks.
+"""Zendesk Support as a world: its API, pages, rules and clocks.
 
 tables                              rows
 account, world                      the account's state, and the product as a world
@@ -8,6 +8,9 @@ sla                                 measurements, clocks and policies
 search                              the query language
 wire                                conventions of the API
 people, tickets, requests, business, webhooks, misc    routes by subject
+screens                             sessions, forms, tables, and errors as pages
+workspace, portal                   pages of agents, pages of customers
+records                             pages generated from declared resources: users, organizations, settings
 seed                                a fresh account
 """
 
@@ -15,6 +18,6 @@ from __future__ import annotations
 
 from .search import index
 from .seed import ADMIN, TOKEN, account, populate
-from .world import Zendesk
+from .world import Zendesk, ZendeskPages
 
-__all__ = ["ADMIN", "TOKEN", "Zendesk", "account", "index", "populate"]
+__all__ = ["ADMIN", "TOKEN", "Zendesk", "ZendeskPages", "account", "index", "populate"]

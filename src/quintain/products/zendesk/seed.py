@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from quintain.resources.database import Database
 from quintain.resources.web import TABLES as WEB_TABLES
@@ -20,6 +20,8 @@ ADMIN = "admin@acme.example"
 TOKEN = "acme-api-token"  # noqa: S105 (of an account that exists nowhere else)
 BEGIN = 1_767_603_600.0
 """Time at which an account begins by default: Monday 2026-01-05, 09:00 UTC."""
+
+Account = TypeVar("Account", bound=Zendesk)
 
 _BODY = "Ticket #{{ticket.id}} ({{ticket.title}}): {{ticket.latest_comment}}"
 
@@ -102,9 +104,13 @@ def empty() -> Database:
     return Database(*WEB_TABLES, *tb.TABLES)
 
 
-def account(*, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Zendesk:
-    """Returns a fresh account with one admin, whose e-mail is `ADMIN`."""
-    world = Zendesk(db=_schema().fork(), subdomain=subdomain)
+@overload
+def account(*, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Zendesk: ...
+@overload
+def account(kind: type[Account], *, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Account: ...
+def account(kind: type[Any] = Zendesk, *, begin: float = BEGIN, subdomain: str = "acme", token: str = TOKEN) -> Any:
+    """Returns a fresh account of a kind such as `ZendeskPages`, with one admin, whose e-mail is `ADMIN`."""
+    world = kind(db=_schema().fork(), subdomain=subdomain)
     world.clock.advance(begin)
     with world.db.transaction():
         _fill(world, token)

@@ -24,6 +24,7 @@ from quintain.resources.web import (
     cursor_page,
     offset_page,
 )
+from quintain.resources.web.routes import Route
 from quintain.resources.web.rows import select
 from quintain.resources.web.world import BackgroundJob
 
@@ -130,13 +131,23 @@ def admit(world: Desk, exchange: Exchange) -> None:
     _count(world, exchange)
     if route is None:
         return
-    rank = RANKS["admin"] if caller.role == "admin" else RANKS["agent"] if caller.is_agent else RANKS["end"]
-    if rank < who:
-        raise Refusals.forbidden()
+    permit(caller, route)
     if route.limit:
         limit, period_s = OWN_LIMITS[route.limit]
         key = f"{route.limit} {caller.id} {asked.path}" if route.limit == "view" else route.limit
         take(world, exchange, key, limit=limit, period_s=period_s)
+
+
+def permit(caller: Caller, route: Route) -> None:
+    """Raises Refuse if a caller lacks the rights that a route needs."""
+    rank = RANKS["admin"] if caller.role == "admin" else RANKS["agent"] if caller.is_agent else RANKS["end"]
+    if rank < RANKS[route.who or "agent"]:
+        raise Refusals.forbidden()
+
+
+def basic(email: str, token: str) -> str:
+    """Returns the header with which a user shows the account's token."""
+    return "Basic " + base64.b64encode(f"{email}/token:{token}".encode()).decode()
 
 
 def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
@@ -179,7 +190,8 @@ def _count(world: Desk, exchange: Exchange) -> None:
         ("x-rate-limit", str(world.limit)), ("x-rate-limit-remaining", left),
         ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", reset),
     ]  # fmt: skip
-    if path.startswith("/api/v2/tickets") and exchange.route and exchange.route.path == "/api/v2/tickets":
+    route = exchange.route
+    if route is not None and (route.method, route.path) == ("GET", "/api/v2/tickets"):
         tickets = world.rates.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
         words = f"total=100; remaining={max(0, tickets.remaining)}; resets={tickets.reset}"
         exchange.headers.append(("zendesk-ratelimit-tickets-index", words))

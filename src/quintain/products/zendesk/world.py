@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from quintain.resources.web import Product, Routes
+import msgspec
 
-from . import actions, business, misc, people, requests, sla, tickets, webhooks, wire
+from quintain.resources.web import Product, Routes
+from quintain.resources.web.browser import Browser, BrowserTools
+
+from . import (
+    actions,
+    business,
+    misc,
+    people,
+    portal,
+    records,
+    requests,
+    screens,
+    sla,
+    tickets,
+    webhooks,
+    wire,
+    workspace,
+)
 from .account import Desk
 
 _ROUTES = Routes()
-for _module in (people, tickets, requests, business, webhooks, misc):
+for _module in (people, tickets, requests, business, webhooks, misc, screens, workspace, records, portal):
     for _route in _module.ROUTES.all:
         _ROUTES.mount(_route)
 
@@ -23,11 +40,20 @@ class Zendesk(Desk):
     product: ClassVar[Product] = Product(
         name="zendesk",
         routes=_ROUTES,
-        admit=wire.admit,
-        finish=wire.finish,
+        admit=screens.admit,
+        finish=screens.finish,
         unknown=wire.unknown,
         stranger=wire.STRANGER,
         translate=wire.translate,
         acts=_ACTS,
         workers=misc.WORKERS,
     )
+
+
+class ZendeskPages(BrowserTools, Zendesk):
+    """A Zendesk account with the tools of a browser, for agents that work in its pages.
+
+    `goto("http://acme.zendesk.localhost/agent")` asks for an e-mail, and for the account's token as password.
+    """
+
+    browser: Browser = msgspec.field(default_factory=Browser)

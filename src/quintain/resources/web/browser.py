@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import msgspec
@@ -79,10 +79,14 @@ class Browser(msgspec.Struct):
         return document(self.tab.page)
 
 
-class Browsing(Web):
-    """Mixin with the tools of a browser. A control is named by its ref, or by role and name as its line shows them."""
+class BrowserTools(Web):
+    """Mixin with the tools of a browser, for a world that has the field `browser`.
 
-    browser: Browser = msgspec.field(default_factory=Browser)
+    A control is named by its ref, or by role and name as its line shows them.
+    """
+
+    if TYPE_CHECKING:  # Only one base of a world may have fields.
+        browser: Browser = msgspec.field(default_factory=Browser)
 
     @qn.tool
     def goto(self, url: str) -> str:
@@ -416,6 +420,12 @@ class Browsing(Web):
             escaped = page.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
             page = b"<pre>" + escaped + b"</pre>"
         tab.url, tab.page, tab.values, tab.files = url, page, {}, {}
+
+
+class Browsing(BrowserTools):
+    """World with a browser. A world with fields of its own takes `BrowserTools`, and has the field `browser` itself."""
+
+    browser: Browser = msgspec.field(default_factory=Browser)
 
 
 def _called(page: Document, control: Element) -> str:

@@ -1,37 +1,64 @@
-"""HTML: forms that requests send, and pages as trees of elements."""
+"""HTML: templates that answers are made of, forms that requests send, and pages as trees of elements."""
 
 from __future__ import annotations
 
-import email.parser
-import email.policy
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
+import jinja2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from .messages import HttpRequest
+from .messages import HttpRequest, HttpResponse
 
 HTML = ("content-type", "text/html; charset=utf-8")
 CONTROLS = frozenset({"input", "textarea", "select", "button"})
 _SILENT = {"script", "style", "template"}
+_PARAMETER = re.compile(r'\b(name|filename)="([^"]*)"')
+_TYPE = re.compile(r"^content-type:[ \t]*([^\s;]+)", re.IGNORECASE | re.MULTILINE)
+
+
+# -- templates and forms
+
+
+class Templates:
+    """Templates of a package's folder `pages`. What they insert is escaped; a name that is missing is an error."""
+
+    def __init__(self, package: str, **shared: Any) -> None:
+        self._environment = jinja2.Environment(
+            loader=jinja2.PackageLoader(package, "pages"),
+            autoescape=True,
+            auto_reload=False,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals |= shared
+
+    def answer(self, name: str, *, status: int = 200, **values: Any) -> HttpResponse:
+        """Returns the page of a template."""
+        body = self._environment.get_template(name).render(**values)
+        return HttpResponse(status, body.encode(), [HTML])
 
 
 def form(asked: HttpRequest) -> dict[str, list[Any]]:
     """Returns the fields that a form sent: for each name its values, texts or (file name, type, bytes)."""
     found: dict[str, list[Any]] = {}
-    kind = asked.header("content-type")
+    kind, _, boundary = asked.header("content-type").partition("boundary=")
     if kind.startswith("multipart/form-data"):
-        head = f"content-type: {kind}\r\n\r\n".encode()
-        parts = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + asked.body)
-        for part in parts.iter_parts() if parts.is_multipart() else ():
-            name = str(part.get_param("name", "", header="content-disposition"))
-            data = part.get_payload(decode=True)
-            body = data if isinstance(data, bytes) else b""
-            file = part.get_filename()
-            value = _lines(body.decode("utf-8", "replace")) if file is None else (file, part.get_content_type(), body)
-            found.setdefault(name, []).append(value)
+        marker = b"\r\n--" + boundary.partition(";")[0].strip().strip('"').encode()
+        for part in (b"\r\n" + asked.body).split(marker)[1:] if boundary else ():
+            head, blank, data = part.partition(b"\r\n\r\n")
+            about = head.decode("utf-8", "replace")
+            named = dict(_PARAMETER.findall(about))
+            if blank and "filename" in named:
+                type_ = _TYPE.search(about)
+                file = (named["filename"], type_[1].lower() if type_ else "application/octet-stream", data)
+                found.setdefault(named.get("name", ""), []).append(file)
+            elif blank:
+                found.setdefault(named.get("name", ""), []).append(_lines(data.decode("utf-8", "replace")))
         return found
     for name, value in parse_qsl(asked.body.decode("utf-8", "replace"), keep_blank_values=True):
         found.setdefault(name, []).append(_lines(value))

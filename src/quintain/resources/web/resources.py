@@ -157,7 +157,7 @@ class ResourceSpec:
 
     def _narrowed(self, where: str) -> Callable[[Any, Any], Any]:
         def narrowed(world: Any, exchange: Any) -> Any:
-            return self.answer_list(world, exchange, where, *[exchange.id] * ("?" in where))
+            return self.answer_list(world, exchange, where, *([exchange.id] if "?" in where else []))
 
         return narrowed
 

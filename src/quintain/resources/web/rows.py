@@ -82,6 +82,7 @@ class _Shape(NamedTuple):
     columns: str
     json: tuple[str, ...]
     bools: tuple[str, ...]
+    numbers: tuple[str, ...]
     hidden: tuple[str, ...]
     read: Callable[[Sequence[Any]], Any]
 
@@ -176,8 +177,9 @@ def shape(kind: Any) -> _Shape:
     hints = {name: _bare(hint) for name, hint in typing.get_type_hints(kind, include_extras=False).items()}
     json = tuple(name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object})
     bools = tuple(name for name in names if hints[name] is bool)
+    numbers = tuple(name for name in names if hints[name] in {int, float})
     columns = ", ".join(f'"{name}"' for name in names)
-    return _Shape(names, columns, json, bools, kind.hidden, reader(kind, names))
+    return _Shape(names, columns, json, bools, numbers, kind.hidden, reader(kind, names))
 
 
 def _bare(hint: Any) -> Any:
