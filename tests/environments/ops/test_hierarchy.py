@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import msgspec
@@ -138,12 +139,23 @@ def test_subagent_of_an_environment_alone_is_punished_for_what_nobody_asked() ->
     assert trace.score == 0.0
 
 
-def test_report_that_names_every_candidate_is_not_paid_in_full() -> None:
-    alone = make(service="database")
-    task = next(task for task in alone.tasks("train") if "Which statement" in str(task.prompt))
+@pytest.mark.parametrize(
+    ("service", "fact", "others"),
+    [
+        ("database", r"Q-\d+", ""),
+        ("database", "stopped", "07:07 or 13:21"),
+        ("database", r"\w\.\w+", "m.keller, a.novak, j.silva, r.okafor, t.lindqvist, s.moreau, d.haddad, k.tanaka"),
+        ("cluster", r"\d+", "4 or 6 or 8 or 12"),
+    ],
+)
+def test_report_that_names_every_candidate_is_not_paid_in_full(service: str, fact: str, others: str) -> None:
+    alone = make(service=service)
+    tasks = (alone.tasks("train")[index] for index in range(200))
+    task = next(task for task in tasks if any(re.fullmatch(fact, one) for one in task.truth.parts[0].facts))
     (part,) = task.truth.parts
-    others = " ".join(task.world().table("statements"))
-    for said, is_right in ((part.say, True), (f"{part.say} Or one of {others}.", False)):
+    if fact.startswith("Q"):
+        others = " ".join(task.world().table("statements"))
+    for said, is_right in ((part.say, True), (f"{part.say} Or {others}.", False)):
         trace = asyncio.run(qn.rollout(alone, task, Scripted.calls(task.solution or (), said))).trace
         assert (trace.score == 1.0) == is_right
 

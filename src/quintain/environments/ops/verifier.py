@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import quintain as qn
@@ -10,10 +11,12 @@ from quintain.authoring import per_task, sound_call
 from quintain.environments.faults import reach
 from quintain.trace import plain
 
-from .description import tables
+from .description import columns, tables
 from .draft import Part, Truth, played
 from .goals import Verdict, changes, compare, content
 from .state import Production
+
+_TIME = re.compile(r"\b\d\d:\d\d\b")
 
 
 @per_task(content)
@@ -46,15 +49,29 @@ def holds(text: str, fact: str) -> bool:
 def share(text: str, part: Part, task: qn.Task[Any]) -> float:
     """Returns the share of the facts of a part that a report holds; each other name that could be meant takes one off.
 
-    Such a name is the key of a row beside a fact that is a key, if neither the question nor the right report has it.
+    Names and numbers that the question or the right report has do not count, and neither do plain words. Each time
+    beyond those of the right report takes one off, too: which one an agent reads off a curve may differ.
     """
-    start: Production = task.world()
-    given = f"{task.prompt}\n{part.ask}\n{part.say}"
-    meant = [start.table(name) for name in tables()]
-    others = {key for table in meant if any(fact in table for fact in part.facts) for key in table}
-    wrong = [key for key in others if not key.isalpha() and holds(text, key) and not holds(given, key)]
+    asked = f"{task.prompt}\n{part.ask}"
+    given = f"{asked}\n{part.say}"
+    others = {other for fact in part.facts for other in _others(task.world(), fact, text)}
+    wrong = [other for other in others if not other.isalpha() and holds(text, other) and not holds(given, other)]
+    times, known, meant = ({*_TIME.findall(one)} for one in (text, asked, part.say))
+    more = max(0, len(times - known) - len(meant)) if meant else 0
     right = sum(holds(text, fact) for fact in part.facts)
-    return max(0, right - len(wrong)) / len(part.facts)
+    return max(0, right - len(wrong) - more) / len(part.facts)
+
+
+def _others(start: Production, fact: str, text: str) -> Iterator[str]:
+    """Yields what could be meant instead of a fact: keys and values of its column, and numbers of its form in a text."""
+    for name in tables():
+        rows = start.table(name)
+        own = [column.name for column in columns(name).values() if column.kind == "text" and not column.target]
+        for values in (list(rows), *([getattr(row, column) for row in rows.values()] for column in own)):
+            if fact in values:
+                yield from values
+    pattern = r"\d+".join(map(re.escape, re.split(r"\d+", fact)))
+    yield from re.findall(pattern, text) if pattern != re.escape(fact) else ()
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
