@@ -146,6 +146,7 @@ def test_subagent_of_an_environment_alone_is_punished_for_what_nobody_asked() ->
         ("database", "stopped", "07:07 or 13:21"),
         ("database", r"\w\.\w+", "m.keller, a.novak, j.silva, r.okafor, t.lindqvist, s.moreau, d.haddad, k.tanaka"),
         ("cluster", r"\d+", "4 or 6 or 8 or 12"),
+        ("errors", "payments", "cart, search, orders, shipping, accounts, storefront"),
     ],
 )
 def test_report_that_names_every_candidate_is_not_paid_in_full(service: str, fact: str, others: str) -> None:
@@ -158,6 +159,14 @@ def test_report_that_names_every_candidate_is_not_paid_in_full(service: str, fac
     for said, is_right in ((part.say, True), (f"{part.say} Or {others}.", False)):
         trace = asyncio.run(qn.rollout(alone, task, Scripted.calls(task.solution or (), said))).trace
         assert (trace.score == 1.0) == is_right
+
+
+def test_report_that_denies_the_facts_scores_nothing() -> None:
+    alone = make(service="errors")
+    task = alone.tasks("train")[0]
+    (part,) = task.truth.parts
+    said = f"It is not {part.say}"
+    assert asyncio.run(qn.rollout(alone, task, Scripted.calls(task.solution or (), said))).trace.score == 0.0
 
 
 def test_repair_that_is_made_twice_is_a_stray_change() -> None:

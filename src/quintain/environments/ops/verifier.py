@@ -47,29 +47,36 @@ def holds(text: str, fact: str) -> bool:
 
 
 def share(text: str, part: Part, task: qn.Task[Any]) -> float:
-    """Returns the share of the facts of a part that a report holds; each other name that could be meant takes one off.
+    """Returns the share of the facts of a part that a report holds; each other value that could be meant takes one off.
 
-    Names and numbers that the question or the right report has do not count, and neither do plain words. Each time
-    beyond those of the right report takes one off, too: which one an agent reads off a curve may differ.
+    Values that the question or the right report has do not count. Each time beyond those of the right report takes one
+    off, too: which one an agent reads off a curve may differ. A fact that the text denies does not count.
     """
     asked = f"{task.prompt}\n{part.ask}"
     given = f"{asked}\n{part.say}"
     others = {other for fact in part.facts for other in _others(task.world(), fact, text)}
-    wrong = [other for other in others if not other.isalpha() and holds(text, other) and not holds(given, other)]
+    wrong = [other for other in others if holds(text, other) and not holds(given, other)]
     times, known, meant = ({*_TIME.findall(one)} for one in (text, asked, part.say))
     more = max(0, len(times - known) - len(meant)) if meant else 0
+    denied = "|".join(map(re.escape, (part.say.rstrip("."), *part.facts)))
+    text = re.sub(rf"\bnot ({denied})", "", text, flags=re.IGNORECASE)
     right = sum(holds(text, fact) for fact in part.facts)
     return max(0, right - len(wrong) - more) / len(part.facts)
 
 
 def _others(start: Production, fact: str, text: str) -> Iterator[str]:
-    """Yields what could be meant instead of a fact: keys and values of its column, and numbers of its form in a text."""
+    """Yields what could be meant instead of a fact: keys of its table, values of its column, numbers of its form.
+
+    Plain words count only beside a key that is one, such as the name of a service.
+    """
     for name in tables():
         rows = start.table(name)
         own = [column.name for column in columns(name).values() if column.kind == "text" and not column.target]
-        for values in (list(rows), *([getattr(row, column) for row in rows.values()] for column in own)):
-            if fact in values:
-                yield from values
+        if fact in rows:
+            yield from (key for key in rows if fact.isalpha() or not key.isalpha())
+        for column in own:
+            values = {getattr(row, column) for row in rows.values()}
+            yield from (value for value in values if fact in values and not value.isalpha())
     pattern = r"\d+".join(map(re.escape, re.split(r"\d+", fact)))
     yield from re.findall(pattern, text) if pattern != re.escape(fact) else ()
 
