@@ -16,8 +16,6 @@ from .draft import Part, Truth, played
 from .goals import Verdict, changes, compare, content
 from .state import Production
 
-_TIME = re.compile(r"\b\d\d:\d\d\b")
-
 
 @per_task(content)
 def verdict(task: qn.Task[Any], world: Production) -> Verdict:
@@ -41,27 +39,23 @@ def _named(finding: Any) -> tuple[str, str, str]:
 
 
 def holds(text: str, fact: str) -> bool:
-    """Returns whether a text has a fact as a word of its own; case and spaces do not count."""
+    """Returns whether a text has a fact as words of its own, or a time after a date; case and spaces do not count."""
     words = r"\s+".join(map(re.escape, fact.casefold().split()))
-    return re.search(rf"(?<![\w.-]){words}(?![\w-]|\.\w)", text.casefold()) is not None
+    return re.search(rf"((?<![\w.-])|(?<=\dt)){words}(?![\w-]|\.\w)", text.casefold()) is not None
 
 
 def share(text: str, part: Part, task: qn.Task[Any]) -> float:
     """Returns the share of the facts of a part that a report holds; each other value that could be meant takes one off.
 
-    Values that the question or the right report has do not count. Each time beyond those of the right report takes one
-    off, too: which one an agent reads off a curve may differ. A fact that the text denies does not count.
+    Values that the question or the right report has do not count, and neither does a fact that the text denies.
     """
-    asked = f"{task.prompt}\n{part.ask}"
-    given = f"{asked}\n{part.say}"
+    given = f"{task.prompt}\n{part.ask}\n{part.say}"
     others = {other for fact in part.facts for other in _others(task.world(), fact, text)}
     wrong = [other for other in others if holds(text, other) and not holds(given, other)]
-    times, known, meant = ({*_TIME.findall(one)} for one in (text, asked, part.say))
-    more = max(0, len(times - known) - len(meant)) if meant else 0
     denied = "|".join(map(re.escape, (part.say.rstrip("."), *part.facts)))
     text = re.sub(rf"\bnot ({denied})", "", text, flags=re.IGNORECASE)
     right = sum(holds(text, fact) for fact in part.facts)
-    return max(0, right - len(wrong) - more) / len(part.facts)
+    return max(0, right - len(wrong)) / len(part.facts)
 
 
 def _others(start: Production, fact: str, text: str) -> Iterator[str]:
