@@ -9,7 +9,7 @@ import msgspec
 
 from quintain import authoring
 from quintain.authoring import Level
-from quintain.task import Call
+from quintain.task import Call, Task
 
 from .acting import act
 from .description import Leg, Service, actions, causes, decoys
@@ -176,9 +176,12 @@ class Incident(authoring.Draft[Production]):
 
 
 class RoutedIncident(Incident):
-    """Draft of the same incident for an orchestrator."""
+    """Draft of the same incident for an orchestrator, whose own calls alone solve nothing."""
 
     kind = RoutedOps
+
+    def task(self, id: str, *, answer: str, tags: dict[str, str]) -> Task[Production]:
+        return msgspec.structs.replace(super().task(id, answer=answer, tags=tags), solution=None)
 
 
 def played(world: Production, calls: list[Call] | tuple[Call, ...]) -> Production:
