@@ -4,8 +4,8 @@ A model that answers at once reads pages of 400 characters and cites one. The co
 the harness does between the turn and the next request, measured around its methods. The goal is that a turn at 600
 costs at most 3 times one at 10. The mean of all turns has the rare ones that shorten the context.
 
-A thousand episodes at once wait for a model of 100 ms. The rate is ideal if nothing else takes time; one core keeps 90 %
-of it while all its CPU is less than 1.11 times the time of the model.
+A thousand episodes at once wait for a model of 100 ms. The rate is ideal if nothing else takes time; one core keeps
+90 % of it while all its CPU is less than 1.11 times the time of the model.
 
 The last rows play tasks of `ops` by the oracle, with one agent that has all tools and with six subagents: the tokens of
 the context of a turn, with the schemas of the tools, at four characters a token. Before them, the mean score of
@@ -189,11 +189,11 @@ def hierarchy(quick: bool) -> Iterator[Row]:  # noqa: FBT001
 
 
 def concurrency(quick: bool) -> Iterator[Row]:  # noqa: FBT001
-    """Yields the CPU and the time of many episodes at once, over the time of the model, which is the ideal."""
+    """Yields the CPU and the time of many episodes at once, over the ideal time of the model."""
     episodes, turns = (20, 3) if quick else (1_000, 20)
     reply = Reply(Message("assistant", calls=(ToolCall("c", "read", '{"page": 1}'),)))
 
-    async def slow(request: Request) -> Reply:
+    async def slow(_: Request) -> Reply:
         await asyncio.sleep(LATENCY_S)
         return reply
 

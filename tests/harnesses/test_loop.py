@@ -72,7 +72,7 @@ def test_twenty_calls_at_once_are_all_answered_and_count_towards_the_limit() -> 
     trace = run(AgentLoop(tools=(Notes(),)), model)
     read = texts(model.asked[1], "tool")
     assert [text.partition(" of ")[0] for text in read if text.startswith("page")] == [f"page {n}" for n in range(18)]
-    assert read[9:11] == ["error: there is no tool 'no_such_tool'", "note 1 kept"]
+    assert (read[9][-14:], read[10]) == ("'no_such_tool'", "note 1 kept")
     assert len(trace.turns[0].steps) == 19
     trace = run(AgentLoop(), Lines(say("", *calls)), max_calls=5)
     assert (trace.end, trace.reason, len(trace.turns)) == (End.TRUNCATED, "max_calls", 1)

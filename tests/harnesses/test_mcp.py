@@ -97,7 +97,7 @@ def test_a_broken_server_is_a_failure_of_the_harness(
 def test_resource_is_listed_and_read() -> None:
     trace, seen = play(
         Mcp(servers=CHANGING), ("mcp_list", {"server": "notes"}),
-        ("mcp_read", {"server": "notes", "uri": "notes://today"}), ("mcp_read", {"server": "notes", "uri": "notes://x"}),
+        *[("mcp_read", {"server": "notes", "uri": uri}) for uri in ("notes://today", "notes://x")],
     )  # fmt: skip
     assert trace.score == 1.0, trace.failure
     assert [one["uri"] for one in json.loads(seen[0])["resources"]] == ["notes://today"]

@@ -146,7 +146,8 @@ async def delegated(agent: Subagent, prompt: str, *, session: Session, model: Mo
     """Plays a task of a subagent; returns its answer, or a sentence that says that it has none."""
     if isinstance(session, SubSession) and session.depth == DEPTH_MAX:
         return f"error: no task was given: {DEPTH_MAX} agents have given tasks to one another; do it yourself"
-    actor = SubSession(session.add_actor(agent.role, Message("user", prompt)), max_turns=agent.max_turns, within=session)
+    inner = session.add_actor(agent.role, Message("user", prompt))
+    actor = SubSession(inner, max_turns=agent.max_turns, within=session)
     await agent.harness.play(actor, model)
     return actor.answer or "error: the agent ended without an answer"
 

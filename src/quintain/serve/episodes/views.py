@@ -144,7 +144,7 @@ def visible_rewards(rewards: Iterable[Reward], trace: Trace, caller: Caller) -> 
 
 
 def _text_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content:
-    """Returns what other roles said to the agent after its turn, after the result of a tool that the harness holds."""
+    """Returns what other roles said to the agent after its turn, after the results of held tools."""
     following = next((one for one in trace.turns[turn.index + 1 :] if one.thread == turn.thread), None)
     messages = context if following is None else following.added
     # A harness may have rewritten the context, which then has the reply as well.

@@ -212,8 +212,8 @@ class CommandHarness(msgspec.Struct, frozen=True):
         if held := [tool.name for tool in held_tools(self.own)]:
             raise UsageError(
                 f"the environment's harness {type(self.own).__name__} holds {', '.join(held)} outside of the world, "
-                f"and the program {split(self.command)[0]!r} calls tools of the world alone: hold them in the state, or "
-                "replace the harness by one without tools, such as ToolLoop"
+                f"and the program {split(self.command)[0]!r} calls tools of the world alone: hold them in the state, "
+                "or replace the harness by one without tools, such as ToolLoop"
             )
 
     def replay_harness(self, trace: Trace) -> Harness:
