@@ -186,11 +186,8 @@ def set_system_prompt(session: Session, system: str) -> None:
 
 async def run_until_text(session: Session, model: Model) -> str:
     """Let an actor call tools until it says something without calling; returns its words."""
-    words = ""
-    while not session.ended:
+    reply: Reply | None = None
+    while not session.ended and (reply is None or reply.message.calls):
         reply = await model(session.request())
         await session.step(reply)
-        words = reply.message.text
-        if not reply.message.calls:
-            break
-    return words
+    return reply.message.text if reply else ""

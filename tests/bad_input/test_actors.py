@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.errors import ModelError
+from quintain.environments import support
+from quintain.errors import ModelError, UsageError
 from quintain.harness import Dialogue, Model, Request, Session
+from quintain.noise import FAULTS
 from quintain.trace import End, Reply
 from tests.worlds import Yard, blamed, call, environment, first_task, play, says
 
@@ -137,6 +139,35 @@ def test_a_user_whose_endpoint_breaks_is_a_failure_of_the_model() -> None:
 
     failure = blamed(play(environment(harness=Dialogue(opening="Good day.")), model))
     assert (failure.component, failure.kind) == ("model", "provider_unavailable")
+
+
+def stubborn(task: qn.Task[Any]) -> Model:
+    """Returns a model that plays a solution and sends a call again which noise kept from its tool."""
+    left = list(task.solution or ())
+    sent: list[tuple[str, dict[str, Any]]] = []
+    lost = {fault.error for fault in FAULTS if not fault.runs}
+
+    async def model(request: Request) -> Reply:
+        last = request.messages[-1]
+        if last.role != "tool" or last.text not in lost:
+            if not left:
+                return says(text=task.answer or "done")
+            sent[:] = [left.pop(0)]
+        name, arguments = sent[0]
+        return says(call(name, **arguments))
+
+    return model
+
+
+def test_a_solution_that_is_sent_again_survives_noise_in_nearly_every_call() -> None:
+    env = support.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200))
+    for task in env.tasks("test")[:4]:
+        trace = asyncio.run(qn.rollout(env, task, stubborn(task))).trace
+        steps = [step for turn in trace.turns for step in turn.steps]
+        assert trace.score == 1.0
+        assert sum(step.fault is not None for step in steps) >= len(steps) // 2
+    with pytest.raises(UsageError, match=r"noise_rate=1\.0"):
+        qn.Config(noise_rate=1.0)
 
 
 class Broken:
