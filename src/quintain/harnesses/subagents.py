@@ -17,7 +17,6 @@ from quintain.trace import Message, Reply, Trace, Turn
 
 from .held import Errand, Host
 
-
 DEPTH_MAX = 8
 """Subagents within one another."""
 
