@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.sync.client import connect
 
 import quintain as qn
 from quintain.errors import UsageError
@@ -16,6 +17,8 @@ from quintain.models import Cast, Scripted
 from quintain.serve.model import CommandHarness
 from quintain.trace import Message, Reply
 from tests.serve.held import env
+from tests.serve.openenv.frames import Wire
+from tests.serve.ors.wire import Ors, result, text
 from tests.serve.serving import Served, serve, until
 
 mcp = pytest.importorskip("mcp")
@@ -68,15 +71,42 @@ def test_held_tools_are_listed_and_called_over_mcp(server: Served) -> None:
             assert ended.meta["dev.quintain/reward"] == 1.0
             return read
 
-    opened = httpx.post(f"{server.url}/v1/episodes", json={"environment": "held"}).json()
+    opened = httpx.post(f"{server.url}/v1/episodes", json={"environment": "held"}, timeout=60).json()
     assert asyncio.run(play(opened["mcp_url"])) == RESULTS
+    until(lambda: not children(server))
+
+
+def test_held_tools_are_listed_and_called_over_ors(server: Served) -> None:
+    client = Ors(server.url)
+    with client.http:
+        assert {"note", "mcp", "final_answer"} <= {one["name"] for one in client.get("/held/tools").json()["tools"]}
+        sid = client.open("held")
+        calls = [*CALLS, ("answer", {"text": "done"})]
+        done = [
+            result(client.post("/held/call", {"name": name, "input": arguments}, sid).content)
+            for name, arguments in calls
+        ]
+    assert [text(one) for one in done[:-1]] == RESULTS
+    assert done[-1]["output"]["reward"] == 1.0
+    until(lambda: not children(server))
+
+
+def test_held_tools_are_listed_and_called_over_openenv(server: Served) -> None:
+    url = f"{server.url.replace('http', 'ws')}/openenv/held/ws"
+    with connect(url) as connection:
+        wire = Wire(connection)
+        wire.ask("reset")
+        listed = wire.ask("step", type="list_tools")["observation"]["tools"]
+        assert {"note", "mcp", "final_answer"} <= {one["name"] for one in listed}
+        assert [wire.read(name, **arguments) for name, arguments in CALLS] == RESULTS
+        assert wire.call("answer", text="done")["reward"] == 1.0
     until(lambda: not children(server))
 
 
 def test_session_with_an_mcp_server_ends_with_an_episode_that_is_closed(server: Served) -> None:
     path = f"{server.url}/v1/episodes"
-    opened = httpx.post(path, json={"environment": "held"}).json()
-    answer = httpx.post(f"{path}/{opened['id']}/calls", json={"name": "mcp", "arguments": ADD[1]})
+    opened = httpx.post(path, json={"environment": "held"}, timeout=60).json()
+    answer = httpx.post(f"{path}/{opened['id']}/calls", json={"name": "mcp", "arguments": ADD[1]}, timeout=60)
     assert answer.json()["observation"] == RESULTS[2]
     assert children(server)
     httpx.delete(f"{path}/{opened['id']}")
