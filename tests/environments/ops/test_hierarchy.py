@@ -144,6 +144,8 @@ def test_subagent_of_an_environment_alone_is_punished_for_what_nobody_asked() ->
     [
         ("database", r"Q-\d+", ""),
         ("database", "stopped", "07:07 or 13:21"),
+        ("database", "stopped", "streaming"),
+        ("deployments", "info", "debug"),
         ("database", r"\w\.\w+", "m.keller, a.novak, j.silva, r.okafor, t.lindqvist, s.moreau, d.haddad, k.tanaka"),
         ("cluster", r"\d+", "4 or 6 or 8 or 12"),
         ("errors", "payments", "cart, search, orders, shipping, accounts, storefront"),

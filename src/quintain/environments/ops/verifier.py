@@ -50,10 +50,10 @@ def share(text: str, part: Part, task: qn.Task[Any]) -> float:
     Values that the question or the right report has do not count, and neither does a fact that the text denies.
     """
     given = f"{task.prompt}\n{part.ask}\n{part.say}"
-    others = {other for fact in part.facts for other in _others(task.world(), fact, text)}
+    denied = "|".join(map(re.escape, (part.say.rstrip("."), *part.facts, *part.wrong)))
+    text = re.sub(rf"\b(not|no longer) ({denied})", "", text, flags=re.IGNORECASE)
+    others = {*part.wrong, *(other for fact in part.facts for other in _others(task.world(), fact, text))}
     wrong = [other for other in others if holds(text, other) and not holds(given, other)]
-    denied = "|".join(map(re.escape, (part.say.rstrip("."), *part.facts)))
-    text = re.sub(rf"\bnot ({denied})", "", text, flags=re.IGNORECASE)
     right = sum(holds(text, fact) for fact in part.facts)
     return max(0, right - len(wrong)) / len(part.facts)
 
