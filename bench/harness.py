@@ -4,8 +4,8 @@ A model that answers at once reads pages of 400 characters and cites one. The co
 the harness does between the turn and the next request, measured around its methods. The goal is that a turn at 600
 costs at most 3 times one at 10. The mean of all turns has the rare ones that shorten the context.
 
-A thousand episodes at once wait for a model of 100 ms. The rate is ideal if nothing else takes time; one core keeps
-90 % of it while all its CPU is less than 1.11 times the time of the model.
+A thousand episodes at once wait for a model of 100 ms. The rate is ideal if nothing else takes time. The goal is
+90 % of it, in real time with begin and verdict included, so it needs a quiet machine.
 
 The last rows play tasks of `ops` by the oracle, with one agent that has all tools and with six subagents: the tokens of
 the context of a turn, with the schemas of the tools, at four characters a token. Before them, the mean score of
@@ -39,7 +39,7 @@ WINDOW = 10
 """Turns around the one that is measured; the median counts."""
 GOAL = 3.0
 IDEAL = 1 / 0.9
-"""Most CPU of a thousand episodes over the time of their model: one core keeps 90 % of the ideal rate below it."""
+"""Most time of a thousand episodes over that of their model, which is 90 % of the ideal rate."""
 LATENCY_S = 0.1
 
 
@@ -208,8 +208,8 @@ def concurrency(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         asyncio.run(play(env))
         wall, used = time.perf_counter() - started, time.process_time() - used
         text = f"{name}, {episodes:,} episodes at once, {LATENCY_S * 1000:g} ms of model"
-        yield row(f"{text}: CPU over the time of the model", used / (turns * LATENCY_S), "", goal=IDEAL)
-        yield row(f"{text}: time over the time of the model", wall / (turns * LATENCY_S), "")
+        yield row(f"{text}: CPU over the time of the model", used / (turns * LATENCY_S), "")
+        yield row(f"{text}: time over the time of the model", wall / (turns * LATENCY_S), "", goal=IDEAL)
         yield row(f"{text}: CPU of a turn", 1e6 * used / (episodes * turns), "us")
 
 
