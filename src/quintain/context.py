@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Sequence
 
@@ -41,10 +42,9 @@ class Context:
 
     def set_context(self, messages: Sequence[Message]) -> None:
         """Replace the context; what does not begin with all that the model has seen and said will start a branch."""
-        kept = 0
-        for old, new in zip(self.messages[: self._recorded], messages, strict=False):
-            if old is not new and old != new:
-                break
+        old, new = self.messages[: self._recorded], messages[: self._recorded]
+        kept = [*map(operator.is_, old, new), False].index(False)  # Most messages are the same objects.
+        while kept < min(len(old), len(new)) and old[kept] == new[kept]:
             kept += 1
         if kept < self._recorded:
             self._keep = self._recorded = kept

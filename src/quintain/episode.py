@@ -213,10 +213,7 @@ class Episode(Generic[S]):
         except (msgspec.DecodeError, RecursionError) as error:
             return Step(call, f"error: {error}", is_error=True)
         fault = self._next_fault()
-        if fault and not fault.runs:
-            text, is_error = fault.corrupt("")
-            return Step(call, text, is_error=is_error, fault=fault.kind)
-        step = await self._run(tool, call, arguments)
+        step = Step(call, "") if fault and not fault.runs else await self._run(tool, call, arguments)
         if fault and not self.ended:
             content, corrupted = fault.corrupt(step.observation)
             return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind)

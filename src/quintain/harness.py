@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from .config import Config
+from .errors import ModelError
 from .task import Task
 from .tools import Tool
 from .trace import Message, Reply, Step, ToolCall, Trace, Turn
@@ -141,6 +142,8 @@ class ToolLoop(msgspec.Struct, frozen=True):
 class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     """The agent and a simulated user take turns; each may call its own tools before it speaks.
 
+    A user that twice in a row says nothing to the agent's words is a failure of its model.
+
     Attributes:
         system: The agent's system prompt.
         user_system: Stands before the script that the task gives the user.
@@ -161,13 +164,18 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
         if self.opening:
             session.append(Message("assistant", self.opening))
             user.append(Message("user", self.opening))
+        said, silent = self.opening, 0
         while not session.ended:
             words = await run_until_text(user, model)
             if any(word in words for word in self.stop):
                 session.terminate("the user ended the conversation")
                 return
+            silent = silent + 1 if said and not words.strip() else 0
+            if silent > 1 and not session.ended:
+                raise ModelError("the simulated user said nothing, twice in a row", kind="quintain:model_reply_invalid")
             session.append(Message("user", words))
-            user.append(Message("user", await run_until_text(session, model)))
+            said = await run_until_text(session, model)
+            user.append(Message("user", said))
 
 
 def set_system_prompt(session: Session, system: str) -> None:
@@ -178,11 +186,8 @@ def set_system_prompt(session: Session, system: str) -> None:
 
 async def run_until_text(session: Session, model: Model) -> str:
     """Let an actor call tools until it says something without calling; returns its words."""
-    words = ""
-    while not session.ended:
+    reply: Reply | None = None
+    while not session.ended and (reply is None or reply.message.calls):
         reply = await model(session.request())
         await session.step(reply)
-        words = reply.message.text
-        if not reply.message.calls:
-            break
-    return words
+    return reply.message.text if reply else ""

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.errors import ModelError
-from quintain.harness import Model, Request, Session
-from quintain.trace import Reply
+from quintain.environments import support
+from quintain.errors import ModelError, UsageError
+from quintain.harness import Dialogue, Model, Request, Session
+from quintain.noise import FAULTS
+from quintain.trace import End, Reply
 from tests.worlds import Yard, blamed, call, environment, first_task, play, says
 
 
@@ -103,6 +105,69 @@ def test_a_model_that_breaks_is_blamed_whoever_catches_it(model: Any, kind: str)
 def test_a_harness_that_breaks(harness: Any, kind: str, type_: str) -> None:
     failure = blamed(play(environment(harness=harness, episode_timeout_s=0.2), silent))
     assert (failure.component, failure.kind, failure.type) == ("H", kind, type_)
+
+
+def user_of(*words: str) -> Model:
+    """Returns a model whose agent greets again and again, and whose user says these words and then nothing."""
+    left = list(words)
+
+    async def model(request: Request) -> Reply:
+        return says(text="Hello?" if request.role == "agent" else left.pop(0) if left else "")
+
+    return model
+
+
+def test_a_user_that_says_nothing_is_a_failure_of_its_model() -> None:
+    for words, turns in (((), 5), (("Hello.", "", "Sorry."), 9)):
+        trace = play(environment(harness=Dialogue(), max_turns=50), user_of(*words))
+        failure = blamed(trace)
+        assert (failure.component, failure.kind) == ("model", "quintain:model_reply_invalid")
+        assert failure.message == "the simulated user said nothing, twice in a row"
+        assert len(trace.turns) == turns
+
+
+def test_a_user_that_never_stops_is_a_truncation() -> None:
+    trace = play(environment(harness=Dialogue(), max_turns=20), user_of(*["And?"] * 20))
+    assert (trace.validity, trace.end, trace.reason) == ("valid", End.TRUNCATED, "max_turns")
+
+
+def test_a_user_whose_endpoint_breaks_is_a_failure_of_the_model() -> None:
+    async def model(request: Request) -> Reply:
+        if request.role == "user":
+            raise ModelError("the endpoint is gone", kind="provider_unavailable")
+        return says(text="Hello?")
+
+    failure = blamed(play(environment(harness=Dialogue(opening="Good day.")), model))
+    assert (failure.component, failure.kind) == ("model", "provider_unavailable")
+
+
+def stubborn(task: qn.Task[Any]) -> Model:
+    """Returns a model that plays a solution and sends a call again which noise kept from its tool."""
+    left = list(task.solution or ())
+    sent: list[tuple[str, dict[str, Any]]] = []
+    lost = {fault.error for fault in FAULTS if not fault.runs}
+
+    async def model(request: Request) -> Reply:
+        last = request.messages[-1]
+        if last.role != "tool" or last.text not in lost:
+            if not left:
+                return says(text=task.answer or "done")
+            sent[:] = [left.pop(0)]
+        name, arguments = sent[0]
+        return says(call(name, **arguments))
+
+    return model
+
+
+def test_a_solution_that_is_sent_again_survives_noise_in_nearly_every_call() -> None:
+    env = support.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200))
+    for task in env.tasks("test")[:4]:
+        trace = asyncio.run(qn.rollout(env, task, stubborn(task))).trace
+        steps = [step for turn in trace.turns for step in turn.steps]
+        assert trace.score == 1.0
+        assert sum(step.fault is not None for step in steps) >= len(steps) // 2
+    with pytest.raises(UsageError, match=r"noise_rate=1\.0"):
+        qn.Config(noise_rate=1.0)
 
 
 class Broken:

@@ -21,7 +21,7 @@ from quintain.harnesses import (
 )
 from quintain.harnesses.loop import CONTINUE, NUDGE, REFLECTION
 from quintain.models import Cast, Oracle
-from quintain.trace import Message
+from quintain.trace import End, Message
 from tests.harnesses.agents import TASK, Library, Lines, env_of, run, say, texts
 
 
@@ -63,6 +63,19 @@ def test_parallel_calls_run_in_order_and_results_keep_it_when_the_harness_holds_
     assert texts(model.asked[2], "tool")[-1] == "1. a"
     assert [turn.branch for turn in trace.turns] == [0, 0, 0]
     assert "notes_read" in [tool.name for tool in model.asked[0].tools]
+
+
+def test_twenty_calls_at_once_are_all_answered_and_count_towards_the_limit() -> None:
+    calls = [("look", f'{{"page": {page}}}') for page in range(18)]
+    calls = [*calls[:9], ("no_such_tool", "{}"), ("note", '{"text": "a"}'), *calls[9:]]
+    model = Lines(say("", *calls), say("done"))
+    trace = run(AgentLoop(tools=(Notes(),)), model)
+    read = texts(model.asked[1], "tool")
+    assert [text.partition(" of ")[0] for text in read if text.startswith("page")] == [f"page {n}" for n in range(18)]
+    assert (read[9][-14:], read[10]) == ("'no_such_tool'", "note 1 kept")
+    assert len(trace.turns[0].steps) == 19
+    trace = run(AgentLoop(), Lines(say("", *calls)), max_calls=5)
+    assert (trace.end, trace.reason, len(trace.turns)) == (End.TRUNCATED, "max_calls", 1)
 
 
 def test_held_tools_start_afresh_in_each_episode() -> None:

@@ -19,6 +19,7 @@ pytest.importorskip("mcp")
 
 SERVER = Path(__file__).parents[1] / "audit" / "subjects" / "mcp_server.py"
 NOTES = {"notes": f"stdio:{sys.executable} {SERVER}"}
+CHANGING = {"notes": f"stdio:{sys.executable} {Path(__file__).with_name('changing_server.py')}"}
 
 
 class Empty(qn.State):
@@ -30,7 +31,7 @@ def answered(view: qn.EpisodeView[Empty]) -> float:
     return 1.0
 
 
-def play(tools: Mcp, *calls: tuple[str, dict[str, Any]]) -> tuple[qn.Trace, list[str]]:
+def play(tools: Mcp, *calls: tuple[str, dict[str, Any]], **config: Any) -> tuple[qn.Trace, list[str]]:
     """Returns the trace and what the agent read after each call."""
     env = qn.Environment(
         "empty",
@@ -38,6 +39,7 @@ def play(tools: Mcp, *calls: tuple[str, dict[str, Any]]) -> tuple[qn.Trace, list
         harness=AgentLoop(tools=[tools]),
         verifier=qn.Verifier(answered),
         state=Empty,
+        config=qn.Config().override(config),
     )
     trace = asyncio.run(qn.rollout(env, env.tasks("train")[0], Scripted.calls(calls))).trace
     return trace, [one.text for turn in trace.turns for one in turn.added if one.role == "tool"]
@@ -90,6 +92,43 @@ def test_a_broken_server_is_a_failure_of_the_harness(
     assert trace.failure is not None
     assert (trace.failure.component, trace.failure.kind) == ("H", kind)
     assert words in trace.failure.message
+
+
+def test_resource_is_listed_and_read() -> None:
+    trace, seen = play(
+        Mcp(servers=CHANGING), ("mcp_list", {"server": "notes"}),
+        *[("mcp_read", {"server": "notes", "uri": uri}) for uri in ("notes://today", "notes://x")],
+    )  # fmt: skip
+    assert trace.score == 1.0, trace.failure
+    assert [one["uri"] for one in json.loads(seen[0])["resources"]] == ["notes://today"]
+    assert seen[1] == "buy milk"
+    assert seen[2].startswith("error: ")
+
+
+def test_tool_that_changes_its_arguments_is_an_error_that_the_agent_reads() -> None:
+    trace, seen = play(
+        Mcp(servers=CHANGING), use("add", one=2, two=3), use("change"), use("add", one=2, two=3),
+        use("add", numbers=[2, 3]),
+    )  # fmt: skip
+    assert trace.score == 1.0, trace.failure
+    assert (seen[0], seen[1], seen[3]) == ("5", "changed", "5")
+    assert seen[2].startswith("error: ")
+
+
+def test_tool_that_a_server_takes_away_is_a_failure_of_the_harness() -> None:
+    trace, seen = play(Mcp(servers=CHANGING), use("lose"), use("add", one=2, two=3))
+    assert seen == ["lost"]
+    assert trace.failure is not None
+    assert (trace.failure.component, trace.failure.kind) == ("H", "session_lost")
+    assert trace.failure.message == "the MCP server 'notes' took its tool 'add' away"
+
+
+@pytest.mark.slow
+def test_late_server_is_a_failure_of_the_harness() -> None:
+    trace, _ = play(Mcp(servers=CHANGING), use("sleep"), tool_timeout_s=10.0)
+    assert trace.failure is not None
+    assert (trace.failure.component, trace.failure.kind) == ("H", "transport_timeout")
+    assert "the MCP server 'notes' did not answer" in trace.failure.message
 
 
 def test_tools_of_an_unknown_server_are_refused() -> None:

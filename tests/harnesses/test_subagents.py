@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import quintain as qn
+from quintain.errors import ModelError
 from quintain.harness import Request
 from quintain.harnesses import AgentLoop, FinalAnswer, KeepRecent, Notes, Subagent, delegations
 from quintain.replay import replay
@@ -157,6 +158,33 @@ def test_a_subagent_that_goes_on_without_end_is_stopped_with_the_episode() -> No
 
     trace = play(AgentLoop(subagents={"searcher": searcher()}), model, max_turns=30)
     assert (trace.reason, len(trace.turns)) == ("max_turns", 30)
+
+
+def test_a_subagent_that_gives_tasks_to_itself_without_end_reads_an_error() -> None:
+    loop = AgentLoop()
+    loop.subagents["clerk"] = Subagent(harness=loop, description="Itself.", max_tasks=1)
+    read: list[str] = []
+
+    async def model(request: Request) -> Reply:
+        read.extend(texts(request, "tool"))
+        return say("done") if read else give("clerk", "Go on.")
+
+    trace = play(loop, model, max_turns=500)
+    assert len(list(delegations(trace))) == 8
+    assert read[0] == "error: no task was given: 8 agents have given tasks to one another; do it yourself"
+    assert read[1:] == ["done"] * 8
+    assert trace.reason == "the agent answered"
+
+
+def test_a_subagent_whose_model_breaks_is_a_failure_of_the_model() -> None:
+    async def model(request: Request) -> Reply:
+        if request.role == "agent":
+            return give("searcher", "Open.")
+        raise ModelError("the endpoint is gone", kind="provider_unavailable")
+
+    trace = asyncio.run(qn.rollout(*desk(AgentLoop(subagents={"searcher": searcher()})), model)).trace
+    assert trace.failure is not None
+    assert (trace.failure.component, trace.failure.kind) == ("model", "provider_unavailable")
 
 
 def test_a_broken_inner_harness_is_a_failure_of_the_harness() -> None:

@@ -22,6 +22,8 @@ Count = Callable[[str], int]
 INDEX = "Results cited in this context (recall returns the full text):"
 MESSAGE_TOKENS = 4
 """Tokens of a message beyond its text: the marks of a chat template."""
+SHORT = 8
+"""Messages up to which a list is counted anew."""
 MESSAGES_MAX = 10_000
 """Messages whose tokens are remembered."""
 
@@ -42,15 +44,22 @@ class Counter:
         self._count = count
         self._known: dict[int, int] = {}  # By identity.
         self._messages: list[Message] = []  # Those that are known; held, so that no other gets the identity of one.
+        self._last: list[Message] = []  # The last long context, and its tokens.
+        self._size = 0
 
     def __call__(self, text: str) -> int:
         """Returns the tokens of a text."""
         return self._count(text)
 
     def total(self, messages: Iterable[Message]) -> int:
-        """Returns the tokens of messages."""
-        known = self._known
-        return sum(known.get(id(message)) or self._counted(message) for message in messages)
+        """Returns the tokens of messages; a context that goes on from the last one costs what is new in it."""
+        messages = list(messages)
+        known = len(self._last) if messages[: len(self._last)] == self._last else 0
+        size = self._size if known else 0
+        size += sum(self._known.get(id(one)) or self._counted(one) for one in messages[known:])
+        if len(messages) > SHORT:
+            self._last, self._size = messages, size
+        return size
 
     def _counted(self, message: Message) -> int:
         if len(self._messages) >= MESSAGES_MAX:

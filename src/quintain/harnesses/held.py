@@ -7,11 +7,12 @@ and gets the same results.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -48,6 +49,38 @@ class Host(Protocol):
         ...
 
 
+class Kept(Generic[T]):
+    """Context manager that a task of its own enters and leaves.
+
+    A server resumes a harness in another task for each reply, and clients of MCP must be closed in the task that opened
+    them.
+
+    Attributes:
+        task: Ends when the context is left.
+        value: What the context manager gave, or the error of entering it.
+    """
+
+    def __init__(self, open: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._released = asyncio.Event()
+        self.value: asyncio.Future[T] = self._loop.create_future()
+        self.task = self._loop.create_task(self._hold(open))
+
+    def release(self) -> None:
+        """Lets the task leave the context, from any thread."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+    async def _hold(self, open: Callable[[], AbstractAsyncContextManager[T]]) -> None:
+        try:
+            async with open() as value:
+                self.value.set_result(value)
+                await self._released.wait()
+        except BaseException as error:
+            if self.value.done():
+                raise
+            self.value.set_exception(error)  # Whoever waits for the value raises it.
+
+
 class Errand(msgspec.Struct, frozen=True):
     """Result of a held tool that needs more than its state: `run` returns what the agent reads."""
 
@@ -68,7 +101,7 @@ class Toolbox:
         self.states = {type(one).__name__: one.copy() for one in states}
         self._tools: dict[str, tuple[Tool, State]] = {}
         for state in self.states.values():
-            for name, tool in _tools_of(type(state)).items():
+            for name, tool in tools_of(type(state)).items():
                 if name in self._tools:
                     raise DefinitionError(f"two of the harness's tools are named {name!r}; leave one out")
                 self._tools[name] = tool, state
@@ -110,5 +143,6 @@ class Toolbox:
 
 
 @functools.cache
-def _tools_of(type_: type[State]) -> dict[str, Tool]:
+def tools_of(type_: type[State]) -> dict[str, Tool]:
+    """Returns the tools of a class of states by name."""
     return collect(type_)

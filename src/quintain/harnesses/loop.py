@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +18,7 @@ from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, ToolCall, Turn
 
 from .budget import Count, Counter, View, quarter
-from .held import Toolbox
+from .held import Kept, Toolbox, tools_of
 from .sources import Sources, labelled
 from .strategies import Strategy
 from .subagents import Delegating, LocalSession, Subagent, delegated
@@ -106,6 +107,25 @@ class AgentLoop:
         """True if the context is managed: results have ids, and can be recalled."""
         return self.context is not None or self.budget is not None
 
+    @property
+    def held(self) -> tuple[State, ...]:
+        """States whose tools the harness holds, those that come with its options included."""
+        given = {name: one.max_tasks for name, one in self.subagents.items()}
+        tasks = (Delegating(left=given),) if given else ()
+        return (*self.tools, *tasks, *((Sources(),) if self.manages else ()))
+
+    @property
+    def held_tools(self) -> tuple[Tool, ...]:
+        """Tools that the harness holds outside of the world."""
+        return tuple(self.described(tool) for one in self.held for tool in tools_of(type(one)).values())
+
+    def described(self, tool: Tool) -> Tool:
+        """Returns a tool; `task` with the agents that there are."""
+        if tool.name != "task" or not self.subagents:
+            return tool
+        agents = (f"- {name}: {one.description}" for name, one in self.subagents.items())
+        return msgspec.structs.replace(tool, description="\n".join((tool.description, "", "Agents:", *agents)))
+
     async def play(self, session: Session, model: Model) -> None:
         """Plays one episode to its end."""
         set_system_prompt(session, self.system)
@@ -142,12 +162,8 @@ class AgentPlay:
         self._body: list[Message] = []
         self._changed = False  # True if the session has another context than head and body.
         self._actors: dict[str, Session] = {}
-        self._kept: dict[str, Any] = {}
-        self._stack = AsyncExitStack()
-        tasks = (
-            (Delegating(left={name: one.max_tasks for name, one in loop.subagents.items()}),) if loop.subagents else ()
-        )
-        self._tools = Toolbox((*loop.tools, *tasks, *((Sources(),) if loop.manages else ())))
+        self._kept: dict[str, Kept[Any]] = {}
+        self._tools = Toolbox(loop.held)
         self._sources = cast(Sources, self._tools.states.get("Sources", Sources()))
         self._turns = 0
         self._acted = 0  # Turns since the last request to reflect.
@@ -155,10 +171,17 @@ class AgentPlay:
 
     async def run(self) -> None:
         """Plays to the end."""
+        error: BaseException | None = None
         try:
             await self._run()
-        finally:  # Not `async with`: what is kept would wrap the error that ends the episode in a group.
-            await self._stack.aclose()
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for one in self._kept.values():
+                one.release()
+            if not isinstance(error, GeneratorExit):  # A server drops a suspended harness, outside of any task.
+                await asyncio.gather(*(one.task for one in self._kept.values()), return_exceptions=error is not None)
 
     async def _run(self) -> None:
         while await self._arrange():
@@ -185,9 +208,9 @@ class AgentPlay:
 
     async def keep(self, name: str, open: Callable[[], AbstractAsyncContextManager[T]]) -> T:
         """Returns what `open` gave first under this name; it is closed with the episode."""
-        if name not in self._kept:
-            self._kept[name] = await self._stack.enter_async_context(open())
-        return cast(T, self._kept[name])
+        if (kept := self._kept.get(name)) is None:
+            kept = self._kept[name] = Kept(open)
+        return cast(T, await asyncio.shield(kept.value))
 
     async def _arrange(self) -> bool:
         """Shortens the context and gives it to the session; returns whether the episode goes on."""
@@ -224,16 +247,9 @@ class AgentPlay:
 
     def _request(self) -> Request:
         request = self.session.request()
-        tools = [self._described(tool) for tool in self._tools.tools(request.tools)]
+        tools = [self._loop.described(tool) for tool in self._tools.tools(request.tools)]
         request = msgspec.structs.replace(request, tools=tuple(tools))
         return request if self._loop.text_tools is None else self._loop.text_tools.render(request)
-
-    def _described(self, tool: Tool) -> Tool:
-        """Returns a tool; `task` with the agents that there are."""
-        if tool.name != "task" or not self._loop.subagents:
-            return tool
-        agents = (f"- {name}: {one.description}" for name, one in self._loop.subagents.items())
-        return msgspec.structs.replace(tool, description="\n".join((tool.description, "", "Agents:", *agents)))
 
     def _read(self, reply: Reply) -> tuple[Reply, list[str]]:
         """Returns the reply with its calls, and errors of their format; an answer by call becomes the reply's text."""

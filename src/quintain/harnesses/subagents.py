@@ -17,6 +17,9 @@ from quintain.trace import Message, Reply, Trace, Turn
 
 from .held import Errand, Host
 
+DEPTH_MAX = 8
+"""Subagents within one another."""
+
 
 class LocalSession(Session, Protocol):
     """Session beside its world, where a harness may choose which calls of a reply are made."""
@@ -27,7 +30,7 @@ class LocalSession(Session, Protocol):
 class Subagent(msgspec.Struct, frozen=True, kw_only=True):
     """Agent to which another one gives tasks.
 
-    The nesting of subagents is that of the harnesses, so its depth is finite.
+    The nesting of subagents is that of the harnesses; one that is its own subagent ends at `DEPTH_MAX`.
 
     Attributes:
         harness: Plays a task; its end is not that of the episode.
@@ -78,13 +81,15 @@ class SubSession:
     """Session of a subagent: it ends by itself, by its limit of turns, or with the episode.
 
     Attributes:
+        depth: Number of subagents around its calls, itself included.
         reason: Why it ended; empty while it goes on, or if the episode ended.
         answer: Text of the last reply that called nothing of the world.
     """
 
-    def __init__(self, session: Session, max_turns: int) -> None:
+    def __init__(self, session: Session, *, max_turns: int, within: Session) -> None:
         self._session = session
         self._left = max_turns
+        self.depth: int = 1 + (within.depth if isinstance(within, SubSession) else 0)
         self.reason = ""
         self.answer = ""
 
@@ -138,7 +143,10 @@ class SubSession:
 
 async def delegated(agent: Subagent, prompt: str, *, session: Session, model: Model) -> str:
     """Plays a task of a subagent; returns its answer, or a sentence that says that it has none."""
-    actor = SubSession(session.add_actor(agent.role, Message("user", prompt)), agent.max_turns)
+    if isinstance(session, SubSession) and session.depth == DEPTH_MAX:
+        return f"error: no task was given: {DEPTH_MAX} agents have given tasks to one another; do it yourself"
+    inner = session.add_actor(agent.role, Message("user", prompt))
+    actor = SubSession(inner, max_turns=agent.max_turns, within=session)
     await agent.harness.play(actor, model)
     return actor.answer or "error: the agent ended without an answer"
 

@@ -24,7 +24,7 @@ MATCHES_MAX = 100
 
 
 class RepositoryTools(State):
-    """Tools to read and change files and to run commands on them.
+    """Tools to read files (deterministic), and to change them and to run commands on them (stateful).
 
     The class has no fields, so that it can stand beside other bases. A subclass has a `Workspace` in the field `files`
     and a `Sandbox` in the field `box`.
@@ -101,14 +101,30 @@ class RepositoryTools(State):
         Args:
             command: For bash.
         """
-        if "\0" in command:
-            raise ToolError("a command must not have a NUL character")
-        result = await self.run("bash", "-c", command)
+        result = await self.run("bash", "-c", _without_nul(command))
         return report(result.out + result.err, result)
 
     async def run(self, *words: str) -> Result:
         """Runs a program on the files; a subclass may fail here, as a service does."""
         return await self.box.run(self.files, words)
+
+
+class PythonTools(State):
+    """Tool to run Python on files (stateful), for a state with the fields that `RepositoryTools` needs."""
+
+    if TYPE_CHECKING:
+        files: Workspace
+        box: Sandbox
+
+    @tool
+    async def python(self, code: Command) -> str:
+        """Run Python in an interpreter that keeps its variables, in the folder of the files. Print what to see.
+
+        Args:
+            code: One or more statements.
+        """
+        result = await self.box.python(self.files, _without_nul(code))
+        return report(result.out + result.err, result)
 
 
 class Repository(RepositoryTools):
@@ -121,6 +137,12 @@ class Repository(RepositoryTools):
 
     files: Workspace
     box: Sandbox
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ToolError("a command must not have a NUL character")
+    return text
 
 
 def report(text: str, result: Result) -> str:

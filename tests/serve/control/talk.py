@@ -10,8 +10,10 @@ import time
 import msgspec
 
 import quintain as qn
-from quintain.harness import Dialogue, Model, Session
+from quintain.harness import Dialogue, Model, Request, Session
+from quintain.models import Fixed
 from quintain.tools import Tool
+from quintain.trace import Message, Reply
 
 
 class Desk(qn.State):
@@ -76,6 +78,14 @@ talk = qn.Environment(
     state=Desk,
     config=qn.Config(max_turns=12),
 )
+
+
+async def _nod(request: Request) -> Reply:
+    return Reply(Message("assistant", "Hm."))
+
+
+client = Fixed(_nod, "client")
+"""A user who tells nothing."""
 
 # --- shift: one day of three tasks, each in the world that the one before left ---
 

@@ -38,7 +38,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     file = folder / "keys"
     keys = {name: add(file, name, role) for name, role in WHO.items()}
-    options = (f"{TALK}:talk", "--keys", str(file), "--user", "noop")
+    options = (f"{TALK}:talk", "--keys", str(file), "--user", f"{TALK}:client")
     with serve("counter", folder=folder, options=options) as server:
         yield Guarded(server.url, keys)
 

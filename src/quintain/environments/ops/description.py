@@ -150,7 +150,7 @@ class Leg(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         service: Whose tools answer it.
         ask: The question or order, which names all that the subagent must know.
         calls: Tools and arguments.
-        say: The report; facts that it must hold are in [brackets].
+        say: The report; facts that it must hold are in [brackets], with wrong values after bars.
         repairs: True if it changes the production.
     """
 

@@ -9,7 +9,7 @@ import msgspec
 
 from quintain import authoring
 from quintain.authoring import Level
-from quintain.task import Call
+from quintain.task import Call, Task
 
 from .acting import act
 from .description import Leg, Service, actions, causes, decoys
@@ -36,13 +36,14 @@ _ORDER = "Find the root cause, repair it as its runbook says, and report it."
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the solution: a request to one service, its calls, the report and the facts in it."""
+    """A part of the solution: a request to one service, its calls, the report, the facts in it, and wrong ones."""
 
     service: Service
     ask: str
     calls: tuple[Call, ...]
     say: str
     facts: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
     repairs: bool = False
 
 
@@ -65,12 +66,14 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
 def part_of(leg: Leg, names: dict[str, Any]) -> Part:
     """Returns a part of the solution with the names of a failure."""
     said = fill(leg.say, names)
+    marked = [one.split("|") for one in _FACT.findall(said)]
     return Part(
         service=leg.service,
         ask=fill(leg.ask, names),
         calls=tuple((tool, fill(arguments, names)) for tool, arguments in leg.calls),
-        say=_FACT.sub(r"\1", said),
-        facts=tuple(_FACT.findall(said)),
+        say=_FACT.sub(lambda one: one[1].partition("|")[0], said),
+        facts=tuple(fact for fact, *_ in marked),
+        wrong=tuple(other for _, *others in marked for other in others),
         repairs=leg.repairs,
     )
 
@@ -176,9 +179,12 @@ class Incident(authoring.Draft[Production]):
 
 
 class RoutedIncident(Incident):
-    """Draft of the same incident for an orchestrator."""
+    """Draft of the same incident for an orchestrator, whose own calls alone solve nothing."""
 
     kind = RoutedOps
+
+    def task(self, id: str, *, answer: str, tags: dict[str, str]) -> Task[Production]:
+        return msgspec.structs.replace(super().task(id, answer=answer, tags=tags), solution=None)
 
 
 def played(world: Production, calls: list[Call] | tuple[Call, ...]) -> Production:

@@ -158,8 +158,8 @@ class RoutedOracle:
         """Returns a script for each role."""
         truth: Truth = task.truth
         asked = [(f"{ASK}{part.service}", {"prompt": part.ask}) for part in truth.parts]
-        reported = [call for call in task.solution or () if call[0] == "report"]
-        roles: dict[str, Model] = {"agent": Scripted.calls([*asked, *reported], task.answer)}
+        report = ("report", {"findings": msgspec.to_builtins(truth.findings)})
+        roles: dict[str, Model] = {"agent": Scripted.calls([*asked, report], task.answer)}
         for service in SERVICES:
             replies: list[Reply] = []
             for part in truth.parts:

@@ -123,7 +123,8 @@ class Scene(Writer):
             "wrong": values.partition("|")[2], "table": f"{one.database}.{table[0]}", "table_name": table[0],
             "column": table[2].split(", ")[0], "replica": f"{one.database}-replica",
             "new": self.number(), "other": self.number(), "at": stamp(onset), "time": stamp(onset)[11:16],
-            "just_before": stamp(onset - 2 * MINUTE), "long_ago": stamp(onset - 300 * MINUTE), "day": stamp(onset)[:10],
+            "just_before": stamp(onset - 2 * MINUTE), "changed": stamp(onset - 2 * MINUTE)[11:16],
+            "long_ago": stamp(onset - 300 * MINUTE), "day": stamp(onset)[:10],
         }  # fmt: skip
         for key, row in self.rows["statements"].items():
             if row["table"] == names["table"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import quintain as qn
@@ -10,7 +11,7 @@ from quintain.authoring import per_task, sound_call
 from quintain.environments.faults import reach
 from quintain.trace import plain
 
-from .description import tables
+from .description import columns, tables
 from .draft import Part, Truth, played
 from .goals import Verdict, changes, compare, content
 from .state import Production
@@ -38,23 +39,40 @@ def _named(finding: Any) -> tuple[str, str, str]:
 
 
 def holds(text: str, fact: str) -> bool:
-    """Returns whether a text has a fact as a word of its own; case and spaces do not count."""
+    """Returns whether a text has a fact as words of its own, or a time after a date; case and spaces do not count."""
     words = r"\s+".join(map(re.escape, fact.casefold().split()))
-    return re.search(rf"(?<![\w.-]){words}(?![\w-]|\.\w)", text.casefold()) is not None
+    return re.search(rf"((?<![\w.-])|(?<=\dt)){words}(?![\w-]|\.\w)", text.casefold()) is not None
 
 
 def share(text: str, part: Part, task: qn.Task[Any]) -> float:
-    """Returns the share of the facts of a part that a report holds; each other name that could be meant takes one off.
+    """Returns the share of the facts of a part that a report holds; each other value that could be meant takes one off.
 
-    Such a name is the key of a row beside a fact that is a key, if neither the question nor the right report has it.
+    Values that the question or the right report has do not count, and neither does a fact that the text denies.
     """
-    start: Production = task.world()
     given = f"{task.prompt}\n{part.ask}\n{part.say}"
-    meant = [start.table(name) for name in tables()]
-    others = {key for table in meant if any(fact in table for fact in part.facts) for key in table}
-    wrong = [key for key in others if not key.isalpha() and holds(text, key) and not holds(given, key)]
+    denied = "|".join(map(re.escape, (part.say.rstrip("."), *part.facts, *part.wrong)))
+    text = re.sub(rf"\b(not|no longer) ({denied})", "", text, flags=re.IGNORECASE)
+    others = {*part.wrong, *(other for fact in part.facts for other in _others(task.world(), fact, text))}
+    wrong = [other for other in others if holds(text, other) and not holds(given, other)]
     right = sum(holds(text, fact) for fact in part.facts)
     return max(0, right - len(wrong)) / len(part.facts)
+
+
+def _others(start: Production, fact: str, text: str) -> Iterator[str]:
+    """Yields what could be meant instead of a fact: keys of its table, values of its column, numbers of its form.
+
+    Plain words count only beside a key that is one, such as the name of a service.
+    """
+    for name in tables():
+        rows = start.table(name)
+        own = [column.name for column in columns(name).values() if column.kind == "text" and not column.target]
+        if fact in rows:
+            yield from (key for key in rows if fact.isalpha() or not key.isalpha())
+        for column in own:
+            values = {getattr(row, column) for row in rows.values()}
+            yield from (value for value in values if fact in values and not value.isalpha())
+    pattern = r"\d+".join(map(re.escape, re.split(r"\d+", fact)))
+    yield from re.findall(pattern, text) if pattern != re.escape(fact) else ()
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)

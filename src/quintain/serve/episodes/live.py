@@ -350,7 +350,7 @@ class Live:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """Tools that the agent may call."""
-        return self.env.for_task(self.task).tools_of("agent")
+        return views.agent_tools(self.env.for_task(self.task))
 
     @property
     def finished(self) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import Failure
+from quintain.harness import Harness
 from quintain.serve.errors import Refused
 from quintain.serve.http.keys import Caller
+from quintain.tools import Tool
 from quintain.trace import Content, Message, Reward, Step, Trace, Turn
 
 if TYPE_CHECKING:
@@ -142,13 +144,13 @@ def visible_rewards(rewards: Iterable[Reward], trace: Trace, caller: Caller) -> 
 
 
 def _text_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content:
-    """Returns what other roles said to the agent after its turn."""
-    following = [one for one in trace.turns[turn.index + 1 :] if one.thread == turn.thread]
-    if following:
-        later: Sequence[Message] = following[0].added
-    else:
-        later = context[len(trace.context(turn.index)) + len(list(turn.produced())) :]
-    return "\n\n".join(message.text for message in later if message.role == "user")
+    """Returns what other roles said to the agent after its turn, after the results of held tools."""
+    following = next((one for one in trace.turns[turn.index + 1 :] if one.thread == turn.thread), None)
+    messages = context if following is None else following.added
+    # A harness may have rewritten the context, which then has the reply as well.
+    start = next((place for place in range(len(messages), 0, -1) if messages[place - 1] == turn.reply.message), 0)
+    roles = {"user"} if turn.steps else {"user", "tool"}
+    return "\n\n".join(message.text for message in messages[start:] if message.role in roles)
 
 
 def _text_since(live: Live, index: int, context: Sequence[Message]) -> Content:
@@ -191,11 +193,28 @@ class _PlainText(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
+@runtime_checkable
+class HoldsTools(Protocol):
+    """Harness that holds tools itself, outside of the world."""
+
+    @property
+    def held_tools(self) -> Sequence[Tool]: ...
+
+
+def held_tools(harness: Harness) -> tuple[Tool, ...]:
+    """Returns the tools that a harness holds itself."""
+    return tuple(harness.held_tools) if isinstance(harness, HoldsTools) else ()
+
+
+def agent_tools(env: Environment[Any]) -> tuple[Tool, ...]:
+    """Returns the tools that the agent may call: those of the world, and those that the harness holds."""
+    return (*env.tools_of("agent"), *held_tools(env.harness))
+
+
 def answer_tool(env: Environment[Any]) -> str:
     """Returns the name under which every protocol lists the tool `answer`: another one if the environment has it."""
-    if "answer" not in env.tools:
-        return "answer"
-    return next(name for name in ("final_answer", "say", "final_words") if name not in env.tools)
+    taken = {*env.tools, *(tool.name for tool in held_tools(env.harness))}
+    return next(name for name in ("answer", "final_answer", "say", "final_words") if name not in taken)
 
 
 def answer_text(arguments: str | bytes | msgspec.Raw) -> str:

@@ -23,6 +23,7 @@ from quintain.episode import ActorSession
 from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Harness, Model, Request, Session, ToolLoop
 from quintain.replay import ReplayHarness
+from quintain.serve.episodes.views import held_tools
 from quintain.trace import Message, Reply, Trace
 
 from . import peers
@@ -193,7 +194,7 @@ class CommandHarness(msgspec.Struct, frozen=True):
             several processes, or from a container, needs False.
 
     Raises:
-        UsageError: The command is empty, or `idle_s` is not above 0.
+        UsageError: The command is empty, `idle_s` is not above 0, or the environment's harness holds tools.
     """
 
     command: str
@@ -208,6 +209,12 @@ class CommandHarness(msgspec.Struct, frozen=True):
         split(self.command)
         if not self.idle_s > 0:
             raise UsageError(f"idle_s must be above 0, got {self.idle_s}")
+        if held := [tool.name for tool in held_tools(self.own)]:
+            raise UsageError(
+                f"the environment's harness {type(self.own).__name__} holds {', '.join(held)} outside of the world, "
+                f"and the program {split(self.command)[0]!r} calls tools of the world alone: hold them in the state, "
+                "or replace the harness by one without tools, such as ToolLoop"
+            )
 
     def replay_harness(self, trace: Trace) -> Harness:
         """Returns the harness that replays a record without the program."""

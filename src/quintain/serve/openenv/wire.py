@@ -10,7 +10,14 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.serve.episodes.live import Live
-from quintain.serve.episodes.views import ANSWER_DESCRIPTION, ANSWER_SCHEMA, PREFIX, CallAnswer, answer_tool
+from quintain.serve.episodes.views import (
+    ANSWER_DESCRIPTION,
+    ANSWER_SCHEMA,
+    PREFIX,
+    CallAnswer,
+    agent_tools,
+    answer_tool,
+)
 from quintain.serve.errors import Refused, Void
 from quintain.trace import Content, Text
 
@@ -206,7 +213,7 @@ def listed(env: Environment[Any], live: Live | None) -> bytes:
 
 def tools(env: Environment[Any], live: Live | None = None) -> list[dict[str, Any]]:
     """Returns the tools of an environment, or of an episode, and last `answer`, as the reference lists them."""
-    own = env.tools_of("agent") if live is None else live.tools
+    own = agent_tools(env) if live is None else live.tools
     listing = [(one.name, one.description, one.parameters) for one in own]
     listing.append((answer_tool(env), ANSWER_DESCRIPTION, ANSWER_SCHEMA))
     return [{"name": name, "description": about, "input_schema": schema} for name, about, schema in listing]

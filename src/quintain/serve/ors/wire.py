@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from quintain.environment import Environment
-from quintain.serve.episodes.views import ANSWER_ARGUMENT, ANSWER_DESCRIPTION, ANSWER_SCHEMA, answer_tool
+from quintain.serve.episodes.views import ANSWER_ARGUMENT, ANSWER_DESCRIPTION, ANSWER_SCHEMA, agent_tools, answer_tool
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Text, plain
@@ -98,7 +98,7 @@ def listed(env: Environment[Any]) -> dict[str, Any]:
     """Returns the tools of an environment, and last the tool `answer`."""
     spoken = {"name": answer_tool(env), "description": ANSWER_DESCRIPTION}
     return {
-        "tools": [*map(spec, env.tools_of("agent")), {**spoken, "input_schema": ANSWER_SCHEMA}],
+        "tools": [*map(spec, agent_tools(env)), {**spoken, "input_schema": ANSWER_SCHEMA}],
         "terminal_tool": {**spoken, "arg": ANSWER_ARGUMENT},
         "supports_score_group": False,
         "message_block_types": ["text", "image"],
