@@ -1,6 +1,6 @@
 // One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
 import { component, type Criterion, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { clear, figure, Said, Shown } from "./text";
@@ -104,11 +104,27 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
     const shown = all.filter(({ turn }) => thread === undefined || (turn.thread ?? 0) === thread);
     return Array.from({ length: Math.ceil(shown.length / BLOCK) }, (_, n) => shown.slice(n * BLOCK, (n + 1) * BLOCK));
   }, [trace.turns, thread]);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => layOut(box.current?.firstElementChild), [blocks]);
   return (
-    <div class="turns">
+    <div class="turns" ref={box}>
       {blocks.map((block) => <div class="block">{block.map(({ turn, moved }) => oneTurn(turn, moved, known, rest))}</div>)}
     </div>
   );
+}
+
+// Lays out blocks that nobody has seen while the browser is idle, so that find-in-page need not. Returns how to stop.
+function layOut(block: Element | null | undefined): () => void {
+  const next = (idle: IdleDeadline) => {
+    // While the page moves, less time remains.
+    if (idle.timeRemaining() > 20) {
+      block?.lastElementChild?.getBoundingClientRect();
+      block = block?.nextElementSibling;
+    }
+    if (block) asked = requestIdleCallback(next);
+  };
+  let asked = window.requestIdleCallback?.(next);
+  return () => window.cancelIdleCallback?.(asked);
 }
 
 const COLOURS = 4;

@@ -135,8 +135,7 @@ function Runs() {
       <Title words="Runs" help={help}>
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
-      <Sheet
-        style="runs"
+      <Sheet style="runs"
         heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
         rows={(runs ?? []).map((one) => [
           <>
