@@ -41,6 +41,12 @@ function cells(run: Run): Cell[] {
   ];
 }
 
+function save(name: string, text: string): void {
+  const link = Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(new Blob([text])) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
 export function Table({ run, where, sort }: { run: Run; where: string; sort: string }) {
   const { columns } = run;
   const grid = useRef<HTMLDivElement>(null);
@@ -90,19 +96,14 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const next = sorts[(sorts.indexOf(sort.replace(/^-/, "")) + 1) % sorts.length] ?? "";
   const file = `api/${run.address}/export?n=${rows.length <= MOST_SAVED ? rows.join(",") : ""}`;
   const help = useKeys([
-    ["j", "next episode", move(1)],
-    ["k", "previous episode", move(-1)],
-    ["ArrowDown", "next episode", move(1)],
-    ["ArrowUp", "previous episode", move(-1)],
-    ["PageDown", "a page on", move(page)],
-    ["PageUp", "a page back", move(-page)],
-    ["Home", "first episode", () => choose(0)],
-    ["End", "last episode", () => choose(rows.length - 1)],
+    ["j", "next episode", move(1)], ["k", "previous episode", move(-1)],
+    ["ArrowDown", "next episode", move(1)], ["ArrowUp", "previous episode", move(-1)],
+    ["PageDown", "a page on", move(page)], ["PageUp", "a page back", move(-page)],
+    ["Home", "first episode", () => choose(0)], ["End", "last episode", () => choose(rows.length - 1)],
     ["Enter", "open the episode", at((row) => address.row(run, row))],
     ["g g", "open its group", at((row) => address.group(run.name, columns.text("task", row), columns.number("attempt", row)))],
     ["x", "review the episode", at((row) => address.review(run, row))],
-    ["f", "filter", () => field.current?.focus()],
-    ["/", "filter by text", () => field.current?.focus()],
+    ["f", "filter", () => field.current?.focus()], ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
     ["S", "turn the order round", () => go(address.episodes(run.name, where, sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}`))],
     ...screenKeys(run.name, () => go("#/")),
@@ -157,6 +158,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
           {head && !head.done ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
         </span>
         {rows.length > 0 && rows.length <= MOST_SAVED && <a href={file} download>save as one file</a>}
+        {rows.length > 0 && <button type="button" onClick={() => save(`${run.name}.csv`, columns.csv(rows))}>save as CSV</button>}
         {help}
       </form>
       {columns.rows > 0 && <Notice words={"error" in filter && filter.error} />}
