@@ -287,6 +287,10 @@ def of_episode(page: Page, count: int, name: str, frames: int) -> Iterator[Row]:
     yield row(f"open {count:,} turns", spent, "ms CPU", goal=most[0])
     yield row(f"open {count:,} turns, seconds", wall, "s", goal=0.5 if count == 600 else None)
     yield row(f"open {count:,} turns, heap", heap, "MB", goal=15 if count == 600 else None)
+    laid = [1.0]
+    while laid[-1] > 0:  # What the page does by itself, so that find-in-page need not.
+        laid.append(round(page.cpu_ms(lambda: time.sleep(0.5))))
+    yield row(f"lay out {count:,} turns while idle", sum(laid[1:]), "ms CPU")
     each, interval = page.scroll("document.scrollingElement", frames)
     yield row(f"scroll {count:,} turns", each, "ms CPU a frame", goal=most[1])
     yield row(f"scroll {count:,} turns, 95 % of frames", interval, "ms", goal=20 if count == 600 else None)
