@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -85,6 +86,21 @@ def test_samples_of_inspect_become_a_run(tmp_path: Path, binary: bool) -> None:
             archive.writestr("samples/1_epoch_1.json", json.dumps(SAMPLE))
     else:
         log.write_text(json.dumps({"eval": {}, "samples": [SAMPLE]}))
+    (trace,) = check(log, "Inspect")
+    assert (trace.task, trace.member, trace.score) == ("1", 1, 1.0)
+
+
+def test_an_archive_of_inspect_is_read_with_its_compression(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="pip install 'quintain[studio]'")
+    log = tmp_path / "log.eval"
+    with zipfile.ZipFile(log, "w") as archive:
+        archive.writestr(
+            "samples/1_epoch_1.json",
+            zstandard.ZstdCompressor(write_content_size=False).compress(json.dumps(SAMPLE).encode()),
+        )
+    # `zipfile` cannot write method 93 before Python 3.14, so it is written into both headers.
+    told = re.sub(rb"(PK\x03\x04....|PK\x01\x02......)\0\0", b"\\g<1>\x5d\0", log.read_bytes(), flags=re.DOTALL)
+    log.write_bytes(told)
     (trace,) = check(log, "Inspect")
     assert (trace.task, trace.member, trace.score) == ("1", 1, 1.0)
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,6 +22,7 @@ import msgspec
 from quintain import codec, plugins
 from quintain.config import Config
 from quintain.errors import Component, Failure, UsageError
+from quintain.plugins import package
 from quintain.trace import End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 SUFFIX = ".quintain"
 """End of the name of the run folder, which lies beside the log."""
 
+_ZSTD = 93
+"""Number of the compression Zstandard in ZIP archives."""
 _FORMS = {"messages": "OpenAI messages", "rollout": "verifiers", "inspect": "Inspect", "quintain": ""}
 _PARTS: dict[str, Component] = {"T": "T", "H": "H", "V": "V", "S": "S", "C": "C", "model": "model"}
 
@@ -99,10 +105,27 @@ def _samples(archive: Path) -> Iterator[Any]:
         with zipfile.ZipFile(archive) as members:
             for name in sorted(members.namelist()):
                 if name.startswith("samples/") and name.endswith(".json"):
-                    yield json.loads(members.read(name))
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-        advice = "convert it: inspect log convert --to json --output-dir OUT LOG"
+                    yield json.loads(_content(members, members.getinfo(name)))
+    except Exception as error:  # Decompressors have errors of their own.
+        advice = "pip install 'quintain[studio]', or convert it: inspect log convert --to json --output-dir OUT LOG"
         raise UsageError(f"cannot read {str(archive)!r}: {error}; {advice}") from error
+
+
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Returns a file of the archive; before Python 3.14, `zipfile` lacks the compression that Inspect uses."""
+    if member.compress_type != _ZSTD or sys.version_info >= (3, 14) or find_spec("zstandard") is None:
+        return archive.read(member)
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset + 26)  # Where the local header says how long its name and its extra field are.
+    file.seek(sum(struct.unpack("<HH", file.read(4))), 1)
+    unpacked: bytes = (
+        package("zstandard", extra="studio")
+        .ZstdDecompressor()
+        .decompressobj()
+        .decompress(file.read(member.compress_size))
+    )
+    return unpacked
 
 
 def _of_plugin(log: Path) -> tuple[list[Trace], str] | None:
