@@ -45,7 +45,7 @@ from tests.studio.studio import Reading, missing, started  # noqa: E402  # the t
 
 REPEATS = 3
 FRAMES = 120
-INSPECT_SAMPLES = 10_000
+INSPECT_SAMPLES = 2_000
 RUN = "big"
 LONG = {600: "long", 5000: "longest"}
 ROWS = "document.querySelectorAll('.scroller .line').length"
