@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import _peer_inspect
 import msgspec
 from _table import Row, cpu, main, note, row
 
@@ -44,6 +45,7 @@ from tests.studio.studio import Reading, missing, started  # noqa: E402  # the t
 
 REPEATS = 3
 FRAMES = 120
+INSPECT_SAMPLES = 2_000
 RUN = "big"
 LONG = {600: "long", 5000: "longest"}
 ROWS = "document.querySelectorAll('.scroller .line').length"
@@ -128,14 +130,14 @@ def of_index(folder: Path, home: Path, episodes: int) -> Iterator[Row]:
 
 
 class Page:
-    """The studio in a browser, and what it spends."""
+    """The studio, or another page, in a browser, and what it spends."""
 
-    def __init__(self, browser: Reading, address: str) -> None:
+    def __init__(self, browser: Reading, address: str, ready: str) -> None:
         self.browser, self.address = browser, address
         browser.resize(1400, 900)
         browser.send("Performance.enable", timeDomain="threadTicks")
         browser.show(address)  # The token becomes a cookie.
-        browser.until("document.querySelector('table.runs tbody tr')")
+        browser.until(ready)
 
     def metric(self, name: str) -> float:
         found = self.browser.send("Performance.getMetrics")["metrics"]
@@ -241,6 +243,35 @@ def of_table(page: Page, folder: Path, frames: int) -> Iterator[Row]:
     yield row("a new line is in the table", time.perf_counter() - began, "s", goal=1.5)
 
 
+def of_inspect(folder: Path, quick: bool, frames: int) -> dict[str, float]:  # noqa: FBT001
+    """Returns what Inspect's viewer spends on the same, by the name of the studio's row; nothing without it."""
+    if _peer_inspect.program() is None:
+        note("nothing beside it: Inspect is not on the PATH")
+        return {}
+    samples, turns = (100, 60) if quick else (INSPECT_SAMPLES, 600)
+    found: dict[str, float] = {}
+    with _peer_inspect.viewing(folder, samples, turns) as address, Reading() as browser:
+        page = Page(browser, address, f"{_peer_inspect.ROWS} > 1")
+        for name, place, ready in (
+            ("open the table", "#/logs/many.eval", f"{_peer_inspect.ROWS} > 5"),
+            (f"open {turns:,} turns", "#/logs/long.eval", f"{_peer_inspect.TURNS} > 3"),
+        ):
+            spent, paint, shown = medians([page.load(place, ready) for _ in range(REPEATS)])
+            found |= {name: spent, f"{name}, heap": page.heap_mb()}
+            found |= {f"{name}, first paint": paint, f"{name}, rows": shown, f"{name}, seconds": shown}
+            each, interval = page.scroll(_peer_inspect.SCROLLER, frames)
+            scroll = f"scroll {name.removeprefix('open ')}"
+            found |= {scroll: each, f"{scroll}, 95 % of frames": interval}
+    return found
+
+
+def beside(rows: Iterator[Row], peer: str, values: dict[str, float]) -> Iterator[Row]:
+    """Yields the rows, with the value of a peer where it has one."""
+    for one in rows:
+        known = one["name"] in values
+        yield one | ({"peer": peer, "peer_value": values[one["name"]]} if known else {})
+
+
 def of_episode(page: Page, count: int, name: str, frames: int) -> Iterator[Row]:
     """One long episode. The table is open before, so the index is not counted."""
     most = {600: (150, 3), 5000: (600, 8)}.get(count, (None, None))
@@ -256,6 +287,10 @@ def of_episode(page: Page, count: int, name: str, frames: int) -> Iterator[Row]:
     yield row(f"open {count:,} turns", spent, "ms CPU", goal=most[0])
     yield row(f"open {count:,} turns, seconds", wall, "s", goal=0.5 if count == 600 else None)
     yield row(f"open {count:,} turns, heap", heap, "MB", goal=15 if count == 600 else None)
+    laid = [9.0]
+    while laid[-1] > 2:  # What the page does by itself, so that find-in-page need not.
+        laid.append(round(page.cpu_ms(lambda: time.sleep(0.5))))
+    yield row(f"lay out {count:,} turns while idle", sum(laid[1:]), "ms CPU")
     each, interval = page.scroll("document.scrollingElement", frames)
     yield row(f"scroll {count:,} turns", each, "ms CPU a frame", goal=most[1])
     yield row(f"scroll {count:,} turns, 95 % of frames", interval, "ms", goal=20 if count == 600 else None)
@@ -345,10 +380,11 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         loaded = sum(len(gzip.compress((STATIC / name).read_bytes())) for name in ("studio.js", "studio.css"))
         yield row("what the browser loads, compressed", loaded / 1024, "KB", goal=100)
         address = held.enter_context(started(folder.parent, home))
-        page = Page(held.enter_context(Reading()), address)
-        yield from of_table(page, folder, frames)
+        peers = of_inspect(home / "logs", quick, frames)
+        page = Page(held.enter_context(Reading()), address, "document.querySelector('table.runs tbody tr')")
+        yield from beside(of_table(page, folder, frames), f"Inspect, {INSPECT_SAMPLES:,} samples", peers)
         for count, name in zip(long, LONG.values(), strict=True):
-            yield from of_episode(page, count, name, frames)
+            yield from beside(of_episode(page, count, name, frames), "Inspect", peers)
 
 
 if __name__ == "__main__":

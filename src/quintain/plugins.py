@@ -1,12 +1,12 @@
 """Plugins: environments and agents by the names that a command line gives, and what other packages register.
 
 A package offers something by an entry point in one of the groups `quintain.environments`, `.models`, `.judges`,
-`.checks` and `.adapters`. What comes with Quintain is registered in the same way. Behind a name stands
+`.checks`, `.adapters` and `.readers`. What comes with Quintain is registered in the same way. Behind a name stands
 
 * in `environments` an Environment, or a function of options that makes one;
 * in `models` a function of options that makes an Agent; a text after the name and ":" is its first argument;
 * in `adapters` a function that makes an Environment of the text after ":" and of options;
-* in `judges` and `checks` whatever those who ask for them say.
+* in `judges`, `checks` and `readers` whatever those who ask for them say.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .harness import Agent
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = ("environments", "models", "judges", "checks", "adapters")
+GROUPS = ("environments", "models", "judges", "checks", "adapters", "readers")
 DATA = (".jsonl", ".csv", ".parquet")
 """Suffixes of files with a prompt and an answer per row."""
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quintain import plugins
 from quintain.cli.logs import is_run, run_of
 from quintain.errors import UsageError
 from quintain.record import read_traces
 from quintain.studio.index import Index
+from quintain.trace import Trace
+from tests.studio.runs import trace
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 2}'}}
@@ -83,6 +88,41 @@ def test_samples_of_inspect_become_a_run(tmp_path: Path, binary: bool) -> None:
         log.write_text(json.dumps({"eval": {}, "samples": [SAMPLE]}))
     (trace,) = check(log, "Inspect")
     assert (trace.task, trace.member, trace.score) == ("1", 1, 1.0)
+
+
+def test_an_archive_of_inspect_is_read_with_its_compression(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="pip install 'quintain[studio]'")
+    log = tmp_path / "log.eval"
+    with zipfile.ZipFile(log, "w") as archive:
+        archive.writestr(
+            "samples/1_epoch_1.json",
+            zstandard.ZstdCompressor(write_content_size=False).compress(json.dumps(SAMPLE).encode()),
+        )
+    # `zipfile` cannot write method 93 before Python 3.14, so it is written into both headers.
+    told = re.sub(rb"(PK\x03\x04....|PK\x01\x02......)\0\0", b"\\g<1>\x5d\0", log.read_bytes(), flags=re.DOTALL)
+    log.write_bytes(told)
+    (trace,) = check(log, "Inspect")
+    assert (trace.task, trace.member, trace.score) == ("1", 1, 1.0)
+
+
+def chat(log: Path) -> list[Trace] | None:
+    """Returns the episodes of a log whose lines begin with "chat ": the reader of a plugin."""
+    words = log.read_text().splitlines()
+    return [trace(one.split()[1]) for one in words] if all(one.startswith("chat ") for one in words) else None
+
+
+def test_a_plugin_reads_a_log_of_its_own_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        plugins, "_entries", lambda group: [EntryPoint("chat", f"{__name__}:chat", f"quintain.{group}")]
+    )
+    folder, words = run_of(lines(tmp_path / "chats.log", "chat a", "chat a", "chat b"))
+    assert [(one.task, one.member) for one in read_traces(folder)] == [("a", 0), ("a", 1), ("b", 0)]
+    assert words.startswith("3 episodes of ")
+    check(lines(tmp_path / "log.jsonl", {"messages": ASKED + ANSWERED, "id": "sum", "reward": 1}), "OpenAI messages")
+    with pytest.raises(UsageError, match="the reader 'chat' finds no episode"):
+        run_of(lines(tmp_path / "empty.log"))
+    with pytest.raises(UsageError, match=r"the reader 'chat' fails on .*IndexError"):
+        run_of(lines(tmp_path / "short.log", "chat "))
 
 
 def test_a_log_is_read_again_when_it_has_changed(tmp_path: Path) -> None:

@@ -24,9 +24,11 @@ from quintain.cli.folders import frames_by_episode
 from quintain.record import PersistenceError, RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
 from quintain.serve.episodes.host import EpisodeSpec, Host
+from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.http.keys import ANYONE
 from quintain.serve.http.limits import Limits
 from quintain.serve.http.server import expire
+from quintain.studio.recorder import DELAY_S, Recorder
 from quintain.trace import Trace
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import HANDSHAKE, opened
@@ -135,6 +137,47 @@ def test_an_openenv_client_that_vanishes_leaves_an_invalid_record(tmp_path: Path
         assert trace.failure is not None
         assert (trace.validity, trace.score, trace.failure.kind) == ("invalid", None, "transport_peer_drop")
     replays(tmp_path)
+
+
+def in_play(folder: Path) -> list[tuple[str, Any]]:
+    """Returns the lines of the flight recorder: what each is, and its task, or its turn's calls."""
+    lines = [json.loads(line) for line in (folder / "live.jsonl").read_bytes().splitlines()]
+    return [
+        ("turn", [step["call"]["name"] for step in line["turn"].get("steps", ())]) if "turn" in line
+        else next((kind, line[kind][0]) for kind in ("began", "ended") if kind in line)
+        for line in lines
+    ]  # fmt: skip
+
+
+def test_the_flight_recorder_says_what_a_server_plays(tmp_path: Path) -> None:
+    live = tmp_path / "out" / "counter"
+    with serving(tmp_path) as (_, http):
+        path = begin(http)
+        until(lambda: len(in_play(live)) == 2)
+        ((began, task), turn) = in_play(live)
+        assert (began, turn) == ("began", ("turn", ["add"]))
+        http.post(f"{path}/answer", json={"text": "Done."}).raise_for_status()
+        until(lambda: in_play(live)[2:] == [("turn", []), ("ended", task)])
+        http.delete(begin(http)).raise_for_status()
+        until(lambda: in_play(live)[6:] == [("ended", task)])
+    assert in_play(live) == []
+    (timing, _) = map(json.loads, (live / "timings.jsonl").read_bytes().splitlines())
+    assert len(timing["turns"]) == 2
+    assert timing["began"] > 0
+
+
+def test_the_flight_recorder_leaves_episodes_with_secrets_out(tmp_path: Path) -> None:
+    async def play() -> list[tuple[str, Any]]:
+        with RunFolder(tmp_path / "counter", {}) as folder, Recorder(folder) as recorder:
+            host = Host([counter], archive=Archive({"counter": folder}, {"counter": recorder}))
+            for secrets in (Secrets({"key": "a-secret-of-some-length"}), NOTHING):
+                made = await host.create(EpisodeSpec(task=0, agent=",".join(secrets.names)), ANYONE, secrets=secrets)
+                await made.call("add", '{"by": 1}')
+            await asyncio.sleep(2 * DELAY_S)
+            host.executor.close()
+            return in_play(folder.path)
+
+    assert [kind for kind, _ in asyncio.run(play())] == ["began", "turn"]
 
 
 def test_idle_episodes_are_archived_as_expired(tmp_path: Path) -> None:

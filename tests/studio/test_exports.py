@@ -90,6 +90,10 @@ def test_an_episode_is_a_tree_of_spans(folder: Path, tmp_path: Path) -> None:
     assert facts(root)["quintain.score"] == 0.25
     assert json.loads(facts(root)["gen_ai.input.messages"])[0]["parts"] == [{"type": "text", "content": "Do it."}]
     assert facts(chat)["gen_ai.usage.input_tokens"] == "100"
+    (said,) = json.loads(facts(chat)["gen_ai.output.messages"])
+    assert (said["role"], said["finish_reason"]) == ("assistant", TRACES[1].turns[0].reply.finish_reason or "stop")
+    (seen,) = json.loads(facts(found[1][3])["gen_ai.input.messages"])  # Of the second turn.
+    assert seen["parts"] == [{"type": "tool_call_response", "id": "c0", "response": '{"rows": 0}'}]
     assert facts(tool)["gen_ai.tool.call.result"] == '{"rows": 0}'
     assert [facts(one)["gen_ai.evaluation.name"] for one in root["events"]] == ["done"]
     assert [one["status"]["code"] for one in found[1] if "status" in one] == [2, 2]

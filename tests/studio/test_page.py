@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import signal
 import statistics
@@ -289,6 +290,23 @@ def quiet(browser: Reading) -> bool:
     # The browser notes each answer that is an error, such as that of a replay that is not allowed.
     complaints = [said for said in browser.complaints() if "409" not in str(said)]
     return hosts == {browser.run("location.host")} and complaints == []
+
+
+def test_rows_that_the_filter_leaves_are_saved_as_csv(browser: Reading, tmp_path: Path) -> None:
+    browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.run("location.hash = '#/a%20run/episodes?where=score%3D0.75%20turns%3E%3D10'")
+    wanted = [one for one in TRACES if one.score == 0.75 and len(one.turns) >= 10]
+    browser.until(f"{COUNT}?.startsWith('{len(wanted)} of')")
+    browser.run("[...document.querySelectorAll('button')].find(one => one.textContent === 'save as CSV').click()")
+    until = time.monotonic() + SECONDS
+    while not (tmp_path / "a run.csv").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    rows = list(csv.DictReader((tmp_path / "a run.csv").read_text("utf-8").splitlines()))
+    assert [(one["task"], one["member"], one["score"], one["turns"]) for one in rows] == [
+        (one.task, str(one.member), "0.75", str(len(one.turns))) for one in wanted
+    ]
+    assert {(one["tag.level"], one["tool"], one["total_s"]) for one in rows} == {("easy", "search, update", "1.5")}
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")

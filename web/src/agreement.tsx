@@ -69,10 +69,7 @@ export function AgreementOf({ run, of }: { run: Run; of: string }) {
       ))}
       {found.owner.confusion.length > 0 && <Confusion names={found.of} counts={found.owner.confusion} />}
       <h2>Disagreements: {all.length}</h2>
-      <Sheet
-        heads={[]}
-        current={place}
-        choose={choose}
+      <Sheet heads={[]} current={place} choose={choose}
         rows={all.map((one) => [
           <a href={address.row(run, one.n)}>{clear(one.key[0])} {one.key[1]}</a>,
           clear(Object.entries(one.owners).map(([name, owner]) => `${name}: ${owner}`).join(", ")),

@@ -114,6 +114,16 @@ export class Columns {
     return found.sort((a, b) => this.number("member", a) - this.number("member", b));
   }
 
+  // Rows as CSV, with all columns; the texts of a list are one cell.
+  csv(rows: Uint32Array): string {
+    const number = (value: number) => (Number.isNaN(value) ? "" : String(Number(value.toPrecision(value % 1 ? 7 : 16))));
+    const cell = (one: Column, row: number) =>
+      one.kind === "lists" ? this.list(one.name, row).join(", ") : one.kind === "text" ? one.text(row) : number(one.number(row));
+    const all = [...this.byName.values()];
+    const lines = [all.map((one) => one.name), ...Array.from(rows, (row) => all.map((one) => cell(one, row)))];
+    return lines.map((line) => line.map((text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(",")).join("\n");
+  }
+
   // Sorts rows in place: "score" upwards, "-score" downwards; rows without a value come last.
   sort(rows: Uint32Array, key: string): void {
     const sign = key.startsWith("-") ? -1 : 1;

@@ -84,10 +84,7 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
   const ready = [a, b].every((one) => one.columns.head?.done);
   const found = useMemo(() => (ready ? paired(a.columns, b.columns) : undefined), [ready, a.columns.rows, b.columns.rows]);
   const certain = useMemo(() => found && difference(found.tasks), [found]);
-  const help = useKeys([
-    ["x", "exchange the runs", () => go(address.compare(b.name, a.name))],
-    ["Escape", "all runs", () => go("#/")],
-  ]);
+  const help = useKeys([["x", "exchange the runs", () => go(address.compare(b.name, a.name))], ["Escape", "all runs", () => go("#/")]]);
   if (found === undefined || certain === undefined) return <p>Loading both runs …</p>;
   const pairs = found.better + found.worse + found.same;
   const sorted = [...found.tasks].sort((x, y) => Math.abs(y.b - y.a) / y.n - Math.abs(x.b - x.a) / x.n);
@@ -107,9 +104,7 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
         </span>
       </p>
       <p class="facts">
-        <span>{count(found.better)} better</span>
-        <span>{count(found.worse)} worse</span>
-        <span>{count(found.same)} same</span>
+        {(["better", "worse", "same"] as const).map((kind) => <span>{count(found[kind])} {kind}</span>)}
         <span>{count(found.open)} without a score in one</span>
         <span>{count(found.missing)} in one run only</span>
       </p>

@@ -1,6 +1,6 @@
 // One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
 import { component, type Criterion, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { clear, figure, Said, Shown } from "./text";
@@ -15,7 +15,7 @@ export function Verdict({ reward, criterion }: { reward: Reward; criterion?: Cri
   const weight = reward.weight === undefined || reward.weight === 1 ? "" : ` × ${figure(reward.weight)}`;
   return (
     <span class={`verdict ${style}`}>
-      <b>{clear(reward.name)}</b> {value === null ? "no verdict" : figure(value)}{weight}
+      <b>{clear(reward.name)}</b>{` ${value === null ? "no verdict" : figure(value)}${weight}`}
       {reward.reason && <span class="why">{clear(reward.reason)}</span>}
     </span>
   );
@@ -104,20 +104,37 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
     const shown = all.filter(({ turn }) => thread === undefined || (turn.thread ?? 0) === thread);
     return Array.from({ length: Math.ceil(shown.length / BLOCK) }, (_, n) => shown.slice(n * BLOCK, (n + 1) * BLOCK));
   }, [trace.turns, thread]);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => layOut(box.current?.firstElementChild), [blocks]);
   return (
-    <div class="turns">
-      {blocks.map((block) => <div class="block">{block.map((one) => <OneTurn {...one} {...rest} known={known} />)}</div>)}
+    <div class="turns" ref={box}>
+      {blocks.map((block) => <div class="block">{block.map(({ turn, moved }) => oneTurn(turn, moved, known, rest))}</div>)}
     </div>
   );
 }
 
+// Lays out blocks that nobody has seen while the browser is idle, so that find-in-page need not. Returns how to stop.
+function layOut(block: Element | null | undefined): () => void {
+  const next = (idle: IdleDeadline) => {
+    // While the page moves, less time remains.
+    if (idle.timeRemaining() > 20) {
+      block?.lastElementChild?.getBoundingClientRect();
+      block = block?.nextElementSibling;
+    }
+    if (block) asked = requestIdleCallback(next);
+  };
+  let asked = window.requestIdleCallback?.(next);
+  return () => window.cancelIdleCallback?.(asked);
+}
+
 const COLOURS = 4;
 
-function OneTurn({ turn, moved, raw, known, link, flags }: TurnsProps & { turn: Turn; moved: boolean; known: Map<string, Criterion> }) {
+// What a turn and its parts draw: functions, not components, because a long episode has 100,000 of them.
+function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { raw, link, flags }: TurnsProps) {
   const { message, usage } = turn.reply;
   const steps = turn.steps ?? [];
   const rewards = turn.rewards ?? [];
-  const label = `turn-${turn.index}`;
+  const name = `turn ${turn.index}`;
   const facts = [
     turn.role ?? "agent", turn.thread ? `thread ${turn.thread}` : "", turn.branch ? `branch ${turn.branch}` : "",
     usage?.prompt || usage?.completion ? `${usage.prompt ?? 0} + ${usage.completion ?? 0} tokens` : "",
@@ -126,28 +143,26 @@ function OneTurn({ turn, moved, raw, known, link, flags }: TurnsProps & { turn: 
   ];
   const verdicts = (fits: (one: Reward) => boolean, label: string) => {
     const shown = rewards.filter(fits);
-    return shown.length > 0 && <Row label={label}><div>{shown.map((one) => <Verdict reward={one} criterion={known.get(one.name)} />)}</div></Row>;
+    return shown.length > 0 && row(label, <div>{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>);
   };
   const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (
-    <section id={`t${turn.index}`} class={style} tabIndex={-1} aria-labelledby={label} data-event={isEvent(turn, moved)}>
+    <section id={`t${turn.index}`} class={style} tabIndex={-1} aria-label={name} data-event={isEvent(turn, moved)}>
       {turn.keep != null && <p class="rewritten">context rewritten: {turn.keep} messages kept</p>}
-      {turn.added?.map((one) => <Row label={one.role} style="row added"><Shown content={one.content} raw={raw} /></Row>)}
-      <h2 id={label}>
-        {link ? <a href={link(turn.index)}>turn {turn.index}</a> : `turn ${turn.index}`}
+      {turn.added?.map(({ role, content }) => row(role, Shown({ content, raw }), "row added"))}
+      <h2>
+        {link ? <a href={link(turn.index)}>{name}</a> : name}
         <small>{facts.filter(Boolean).join(" · ")}</small>
       </h2>
-      {message.reasoning && <Row label="thinks"><Said text={message.reasoning} /></Row>}
-      {message.content && <Row label="says"><Shown content={message.content} raw={raw} /></Row>}
-      {steps.map((step, n) => (
-        <>
-          <Row label="calls"><Shown content={step.call.arguments} raw={raw} before={<Call step={step} flagged={flags?.has(step.call.name)} />} /></Row>
-          <Row label="sees"><Shown content={step.observation} raw={raw} error={step.is_error ?? false} /></Row>
-          {verdicts((one) => one.step === n, "step")}
-        </>
-      ))}
+      {message.reasoning && row("thinks", Said({ text: message.reasoning }))}
+      {message.content && row("says", Shown({ content: message.content, raw }))}
+      {steps.map((step, n) => [
+        row("calls", Shown({ content: step.call.arguments, raw, before: called(step, flags?.has(step.call.name)) })),
+        row("sees", Shown({ content: step.observation, raw, error: step.is_error ?? false })),
+        verdicts((one) => one.step === n, "step"),
+      ])}
       {message.calls?.slice(steps.length).map((call) => (
-        <Row label="calls"><Shown content={call.arguments} raw={raw} before={<span class="call">{clear(call.name)} (not played) </span>} /></Row>
+        row("calls", Shown({ content: call.arguments, raw, before: <span class="call">{`${clear(call.name)} (not played) `}</span> }))
       ))}
       {verdicts((one) => one.step == null, "rewards")}
     </section>
@@ -155,20 +170,14 @@ function OneTurn({ turn, moved, raw, known, link, flags }: TurnsProps & { turn: 
 }
 
 // The name of a call, and what is notable about it.
-function Call({ step, flagged }: { step: Step; flagged: boolean | undefined }) {
-  return (
-    <>
-      <b class="call">{clear(step.call.name)} </b>
-      {step.is_error && <span class="refused">✗ refused </span>}
-      {step.fault && <span class="refused">~ planned fault {clear(step.fault)} </span>}
-      {flagged && <span class="flag" title="a finding of the audit">⚑ </span>}
-    </>
-  );
-}
+const called = (step: Step, flagged: boolean | undefined) => [
+  <b class="call">{`${clear(step.call.name)} `}</b>,
+  step.is_error && <span class="refused">✗ refused </span>,
+  step.fault && <span class="refused">~ planned fault {clear(step.fault)} </span>,
+  flagged && <span class="flag" title="a finding of the audit">⚑ </span>,
+];
 
-const Row = ({ label, style = "row", children }: { label: string; style?: string; children: ComponentChildren }) => (
-  <div class={style}><span class="label">{label}</span>{children}</div>
-);
+const row = (label: string, shown: ComponentChildren, style = "row") => <div class={style}><span class="label">{label}</span>{shown}</div>;
 
 // A turn at which `n` and `p` stop: a refusal, a planned fault, another world, a reward that is not full.
 function isEvent(turn: Turn, moved: boolean): true | undefined {

@@ -19,8 +19,7 @@ export function Findings({ run }: { run: Run }) {
       {found.length > 0 && (
         <Sheet
           heads={["finding", "class", "confidence", "tools", "episodes", "what a model would learn", "how to mend it"]}
-          current={place}
-          choose={choose}
+          current={place} choose={choose}
           rows={found.map((one, n) => [
             <a href={where(n)}>{clear(one.title)}</a>, clear(`${one.class}, ${one.part}`),
             clear(`${one.severity}, ${one.confidence}`), clear(one.tools.join(", ")), count(sizes.get(one.name) ?? 0),

@@ -134,8 +134,7 @@ export function Group({ run, task, attempt }: { run: Run; task: string; attempt:
       <ul class="tree"><Branch node={root} decides={found.spread > 0 ? found.node : undefined} /></ul>
       <h2>Side by side</h2>
       <Wide name="members side by side">
-        <Sheet
-          plain
+        <Sheet plain
           heads={members.map((one) => (
             <>
               <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>

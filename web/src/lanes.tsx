@@ -95,12 +95,8 @@ export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesP
   return (
     <div class="lanes" ref={box}>
       <div
-        role="slider"
-        tabIndex={0}
-        aria-label="turn, with lanes of calls, changes and rewards"
-        aria-valuemin={0}
-        aria-valuemax={Math.max(turns - 1, 0)}
-        aria-valuenow={place}
+        role="slider" tabIndex={0} aria-label="turn, with lanes of calls, changes and rewards"
+        aria-valuemin={0} aria-valuemax={Math.max(turns - 1, 0)} aria-valuenow={place}
         aria-valuetext={`turn ${place}${column ? `: ${said(column)}` : ""}`}
         onKeyDown={pressed}
         onClick={(event) => {

@@ -90,8 +90,7 @@ export function Live({ run }: { run: Run }) {
       {rows.length > 0 && (
         <Sheet
           heads={["task", "member", "turns", "last call", "refused", "playing for", "since the last turn"]}
-          current={place}
-          choose={choose}
+          current={place} choose={choose}
           rows={rows.map((one, n) => [
             <>
               <a href={address.live(run.name, ...one.key)}>{clear(one.key[0])}</a>

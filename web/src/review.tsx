@@ -176,9 +176,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
           </label>
           <label class="note">
             <kbd>N</kbd> note{" "}
-            <input
-              ref={note}
-              value={draft.note ?? ""}
+            <input ref={note} value={draft.note ?? ""}
               onInput={(event) => change({ note: event.currentTarget.value })}
               onKeyDown={(event) => {
                 if (event.key === "Enter") save();

@@ -87,11 +87,9 @@ export function Shapes({ run }: { run: Run }) {
   return (
     <>
       <Title words="Shapes of failure" help={help}><span role="status">{clear(words)}</span></Title>
-      <Sheet
-        style="shapes"
+      <Sheet style="shapes"
         heads={["shape", "episodes", "tasks", "reviewed", "inherited", "label"]}
-        current={place}
-        choose={choose}
+        current={place} choose={choose}
         rows={lines.map((one) => [
           <span class={`level-${one.level}`}>
             {one.parts.length > 0 && (

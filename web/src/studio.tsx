@@ -135,8 +135,7 @@ function Runs() {
       <Title words="Runs" help={help}>
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
-      <Sheet
-        style="runs"
+      <Sheet style="runs"
         heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
         rows={(runs ?? []).map((one) => [
           <>
@@ -155,9 +154,7 @@ function Runs() {
   );
 }
 
-interface EpisodeProps { run: Run; task: string; member: number; attempt: number; turn: number }
-
-function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
+function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "query"> & { turn: number }) {
   const { columns } = run;
   const members = columns.group(task, attempt);
   const row = members.find((one) => columns.number("member", one) === member) ?? -1;
@@ -200,10 +197,8 @@ function Episode({ run, task, member, attempt, turn }: EpisodeProps) {
   });
   const help = useKeys([
     ...keys,
-    ["J", "next episode of the table", other(run.rows, 1)],
-    ["K", "previous episode of the table", other(run.rows, -1)],
-    ["]", "next member of the group", other(members, 1)],
-    ["[", "previous member of the group", other(members, -1)],
+    ["J", "next episode of the table", other(run.rows, 1)], ["K", "previous episode of the table", other(run.rows, -1)],
+    ["]", "next member of the group", other(members, 1)], ["[", "previous member of the group", other(members, -1)],
     ["g g", "the group", () => go(address.group(run.name, task, attempt))],
     ["m", "mark the selected text, or the turn", mark],
     ["x", "review the episode", () => go(address.review(run, row))],

@@ -8,9 +8,10 @@ import { count, Notice, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const ROW = 26;
-const SPARE = 3;
+// Rows that are drawn and moved together.
+const STEP = 8;
 const MOST_REWARDS = 5;
-const MOST_DRAWN = 5000;
+const MOST_DRAWN = 600;
 // Episodes of one file.
 const MOST_SAVED = 500;
 
@@ -40,12 +41,19 @@ function cells(run: Run): Cell[] {
   ];
 }
 
+function save(name: string, text: string): void {
+  const link = Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(new Blob([text])) });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
 export function Table({ run, where, sort }: { run: Run; where: string; sort: string }) {
   const { columns } = run;
   const grid = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(where);
+  // The first block of rows that is seen.
   const [top, setTop] = useState(0);
   const height = useSize(scroller)[1];
   const [chosen, setChosen] = useState(0);
@@ -88,47 +96,46 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const next = sorts[(sorts.indexOf(sort.replace(/^-/, "")) + 1) % sorts.length] ?? "";
   const file = `api/${run.address}/export?n=${rows.length <= MOST_SAVED ? rows.join(",") : ""}`;
   const help = useKeys([
-    ["j", "next episode", move(1)],
-    ["k", "previous episode", move(-1)],
-    ["ArrowDown", "next episode", move(1)],
-    ["ArrowUp", "previous episode", move(-1)],
-    ["PageDown", "a page on", move(page)],
-    ["PageUp", "a page back", move(-page)],
-    ["Home", "first episode", () => choose(0)],
-    ["End", "last episode", () => choose(rows.length - 1)],
+    ["j", "next episode", move(1)], ["k", "previous episode", move(-1)],
+    ["ArrowDown", "next episode", move(1)], ["ArrowUp", "previous episode", move(-1)],
+    ["PageDown", "a page on", move(page)], ["PageUp", "a page back", move(-page)],
+    ["Home", "first episode", () => choose(0)], ["End", "last episode", () => choose(rows.length - 1)],
     ["Enter", "open the episode", at((row) => address.row(run, row))],
     ["g g", "open its group", at((row) => address.group(run.name, columns.text("task", row), columns.number("attempt", row)))],
     ["x", "review the episode", at((row) => address.review(run, row))],
-    ["f", "filter", () => field.current?.focus()],
-    ["/", "filter by text", () => field.current?.focus()],
+    ["f", "filter", () => field.current?.focus()], ["/", "filter by text", () => field.current?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
     ["S", "turn the order round", () => go(address.episodes(run.name, where, sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}`))],
     ...screenKeys(run.name, () => go("#/")),
   ]);
 
-  const first = Math.max(0, Math.floor(top / ROW) - SPARE);
-  const size = Math.ceil(height / ROW) + 2 * SPARE;
-  const visible = rows.subarray(first, first + size);
-  // Lines that stay while one scrolls are the same elements, which are not compared again.
-  const drawn = useMemo(() => new Map<number, VNode>(), [rows, shown, chosen, size]);
-  const line = (place: number) => {
-    const row = rows[place] ?? 0;
-    const known = drawn.get(place);
+  const first = Math.max(0, top - 1);
+  const size = Math.ceil(height / ROW / STEP) + 3;
+  // Blocks that stay while one scrolls are the same elements, which are not compared again.
+  const drawn = useMemo(() => new Map<string, VNode>(), [rows, shown, size]);
+  const block = (number: number) => {
+    const start = number * STEP;
+    const name = `${number} ${chosen >= start && chosen < start + STEP ? chosen : ""}`;
+    const known = drawn.get(name);
     if (known) return known;
     if (drawn.size > MOST_DRAWN) drawn.clear();
     const made = (
-      <div key={place % size} style={{ top: `${place * ROW}px` }} id={`row-${row}`} role="row" aria-rowindex={place + 2}
-        aria-selected={place === chosen} class="line" onClick={() => go(address.row(run, row))}>
-        {shown.map((cell, column) => (
-          <div role="gridcell" class={cell.clip ? "clip" : ""}>
-            {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
-          </div>
-        ))}
+      <div key={number % size} style={{ top: `${start * ROW}px` }} class="rows" role="presentation">
+        {Array.from(rows.subarray(start, start + STEP), (row, n) => line(row, start + n))}
       </div>
     );
-    drawn.set(place, made);
+    drawn.set(name, made);
     return made;
   };
+  const line = (row: number, place: number) => (
+    <div id={`row-${row}`} role="row" aria-rowindex={place + 2} aria-selected={place === chosen} class="line" onClick={() => go(address.row(run, row))}>
+      {shown.map((cell, column) => (
+        <div role="gridcell" class={cell.clip ? "clip" : ""}>
+          {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
+        </div>
+      ))}
+    </div>
+  );
   const head = columns.head;
   const filtered = (event: SubmitEvent) => {
     event.preventDefault();
@@ -151,6 +158,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
           {head && !head.done ? `, ${Math.floor((100 * head.indexed) / head.bytes)} % read` : ""}
         </span>
         {rows.length > 0 && rows.length <= MOST_SAVED && <a href={file} download>save as one file</a>}
+        {rows.length > 0 && <button type="button" onClick={() => save(`${run.name}.csv`, columns.csv(rows))}>save as CSV</button>}
         {help}
       </form>
       {columns.rows > 0 && <Notice words={"error" in filter && filter.error} />}
@@ -174,8 +182,8 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
             })}
           </div>
         </div>
-        <div class="scroller" role="rowgroup" ref={scroller} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
-          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">{Array.from(visible, (_, n) => line(first + n))}</div>
+        <div class="scroller" role="rowgroup" ref={scroller} onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / ROW / STEP))}>
+          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">{Array.from({ length: size }, (_, n) => block(first + n))}</div>
         </div>
       </div>
     </>

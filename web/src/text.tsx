@@ -65,7 +65,7 @@ interface ShownProps { content: Content | undefined; raw: boolean; error?: boole
 
 // What a message or an observation says, as one element: text as it is, or laid out where it is JSON.
 export function Shown({ content = "", raw, error = false, before }: ShownProps) {
-  const said = (text: string) => <Said text={raw ? text : laidOut(text)} error={error} before={before} />;
+  const said = (text: string) => Said({ text: raw ? text : laidOut(text), error, before });
   if (typeof content === "string") return content || before ? said(content) : null;
   return (
     <div>

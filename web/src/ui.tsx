@@ -100,9 +100,7 @@ export function useChosen(length: number, what: string): { place: number; at: ()
     setPlace(latest.current);
     document.getElementById(`line-${latest.current}`)?.scrollIntoView({ block: "nearest" });
   };
-  const keys: Binding[] = [
-    ["j", `next ${what}`, () => choose(latest.current + 1)],
-    ["k", `previous ${what}`, () => choose(latest.current - 1)],
-  ];
+  const by = (step: number) => () => choose(latest.current + step);
+  const keys: Binding[] = [["j", `next ${what}`, by(1)], ["k", `previous ${what}`, by(-1)]];
   return { place: Math.max(0, Math.min(place, length - 1)), at: () => latest.current, choose, keys };
 }

@@ -1,20 +1,28 @@
-"""Logs of other tools as run folders: verifiers, Inspect, and lists of OpenAI messages."""
+"""Logs of other tools as run folders: verifiers, Inspect, lists of OpenAI messages, and what plugins read.
+
+A plugin is an entry point in the group `quintain.readers`: a function from the path of a log to its episodes as Traces,
+or to None if the log has a form that it does not read. Plugins are asked first, in the order of their names.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+import struct
+import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from quintain import codec
+from quintain import codec, plugins
 from quintain.config import Config
 from quintain.errors import Component, Failure, UsageError
+from quintain.plugins import package
 from quintain.trace import End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn, Usage
 
 if TYPE_CHECKING:
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
 SUFFIX = ".quintain"
 """End of the name of the run folder, which lies beside the log."""
 
+_ZSTD = 93
+"""Number of the compression Zstandard in ZIP archives."""
 _FORMS = {"messages": "OpenAI messages", "rollout": "verifiers", "inspect": "Inspect", "quintain": ""}
 _PARTS: dict[str, Component] = {"T": "T", "H": "H", "V": "V", "S": "S", "C": "C", "model": "model"}
 
@@ -44,18 +54,13 @@ def run_of(log: Path) -> tuple[Path, str]:
     known = _manifest(folder)
     if known.get("stamp") == stamp:
         return folder, str(known.get("read"))
-    reading = _read(log)
-    if not reading.played:
-        reasons = "; ".join(f"{one.place}: {one.reason}" for one in reading.unreadable[:3])
-        raise UsageError(f"no episode of verifiers, Inspect or OpenAI messages in {str(log)!r}. {reasons}")
-    words = f"{len(reading.played):,} episodes of {log} in {folder}"
-    if lost := [one for one in reading.unreadable if one.episode]:
-        words += f"; {len(lost):,} cannot be read, the first in {lost[0].place}: {lost[0].reason}"
+    traces, lost = _of_plugin(log) or _of_reading(_read(log), log)
+    words = f"{len(traces):,} episodes of {log} in {folder}{lost}"
     manifest = {"name": log.stem, "source": str(log.absolute()), "read": words, "stamp": stamp}
     try:
         folder.mkdir(exist_ok=True)
         with (folder / "traces.jsonl").open("wb") as file:
-            file.writelines(trace.to_json() + b"\n" for trace in _traces(reading, log.stem))
+            file.writelines(trace.to_json() + b"\n" for trace in _numbered(traces))
         (folder / "run.json").write_bytes(codec.json(manifest) + b"\n")
     except OSError as error:
         raise UsageError(f"cannot write the run of {str(log)!r} to {str(folder)!r}: {error.strerror}") from error
@@ -100,17 +105,68 @@ def _samples(archive: Path) -> Iterator[Any]:
         with zipfile.ZipFile(archive) as members:
             for name in sorted(members.namelist()):
                 if name.startswith("samples/") and name.endswith(".json"):
-                    yield json.loads(members.read(name))
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-        advice = "convert it: inspect log convert --to json --output-dir OUT LOG"
+                    yield json.loads(_content(members, members.getinfo(name)))
+    except Exception as error:  # Decompressors have errors of their own.
+        advice = "pip install 'quintain[studio]', or convert it: inspect log convert --to json --output-dir OUT LOG"
         raise UsageError(f"cannot read {str(archive)!r}: {error}; {advice}") from error
 
 
-def _traces(reading: Reading, name: str) -> Iterator[Trace]:
+def _content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Returns a file of the archive; before Python 3.14, `zipfile` lacks the compression that Inspect uses."""
+    if member.compress_type != _ZSTD or sys.version_info >= (3, 14) or find_spec("zstandard") is None:
+        return archive.read(member)
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset + 26)  # Where the local header says how long its name and its extra field are.
+    file.seek(sum(struct.unpack("<HH", file.read(4))), 1)
+    unpacked: bytes = (
+        package("zstandard", extra="studio")
+        .ZstdDecompressor()
+        .decompressobj()
+        .decompress(file.read(member.compress_size))
+    )
+    return unpacked
+
+
+def _of_plugin(log: Path) -> tuple[list[Trace], str] | None:
+    """Returns the episodes that the first plugin finds that knows the form of the log; None if none does.
+
+    Raises:
+        UsageError: A plugin does not load, fails, or finds no episode.
+    """
+    for name in plugins.names("readers"):
+        reader = plugins.load("readers", name)
+        try:
+            found = reader(log)
+            traces = None if found is None else list[Trace](found)
+        except Exception as error:
+            raise UsageError(f"the reader {name!r} fails on {str(log)!r}: {type(error).__name__}: {error}") from error
+        if traces == []:
+            raise UsageError(f"the reader {name!r} finds no episode in {str(log)!r}")
+        if traces:
+            return traces, ""
+    return None
+
+
+def _of_reading(reading: Reading, log: Path) -> tuple[list[Trace], str]:
+    """Returns the episodes of a log, and what to say of those that cannot be read.
+
+    Raises:
+        UsageError: There are none.
+    """
+    if not reading.played:
+        reasons = "; ".join(f"{one.place}: {one.reason}" for one in reading.unreadable[:3])
+        raise UsageError(f"no episode of verifiers, Inspect or OpenAI messages in {str(log)!r}. {reasons}")
+    lost = [one for one in reading.unreadable if one.episode]
+    words = f"; {len(lost):,} cannot be read, the first in {lost[0].place}: {lost[0].reason}" if lost else ""
+    return [one.trace or _trace(one, log.stem) for one in reading.played], words
+
+
+def _numbered(traces: Iterable[Trace]) -> Iterator[Trace]:
+    """Yields the traces, each with a member of its own: rollouts of a row have no number in most logs."""
     seen = set[tuple[str, int, int]]()
-    for log in reading.played:
-        trace = log.trace or _trace(log, name)
-        while (trace.task, trace.member, trace.attempt) in seen:  # Rollouts of a row have no number in most logs.
+    for trace in traces:
+        while (trace.task, trace.member, trace.attempt) in seen:
             trace.member += 1
         seen.add((trace.task, trace.member, trace.attempt))
         yield trace

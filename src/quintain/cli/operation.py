@@ -112,6 +112,7 @@ class ServeOptions(msgspec.Struct, kw_only=True):
             TraceError: A record in one is damaged.
         """
         from quintain.serve.episodes.archive import Archive
+        from quintain.studio.recorder import Recorder
 
         assert self.out is not None
         with contextlib.ExitStack() as held:
@@ -119,7 +120,8 @@ class ServeOptions(msgspec.Struct, kw_only=True):
                 manifest.name: held.enter_context(opened(self.out / manifest.name, manifest, resume=True))
                 for manifest in offer.manifests
             }
-            yield Archive(folders)
+            recorders = {name: held.enter_context(Recorder(folder)) for name, folder in folders.items()}
+            yield Archive(folders, recorders)
 
     def door(self, address: str) -> Auth:
         """Returns the access control of a server that listens at this address.

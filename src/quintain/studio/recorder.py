@@ -52,6 +52,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         self._folder = folder
         self._path = folder.path / FILE
         self._flights: dict[bytes, EpisodeInPlay] = {}
+        self._followed: dict[int, EpisodeInPlay] = {}
         self._open()
 
     def watch(self, env: Environment[S]) -> Environment[S]:
@@ -63,6 +64,26 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         kind = _ReplayableHarness if isinstance(env.harness, Replayable) else _RecordedHarness
         twin.harness = kind(env.harness, self)
         return twin
+
+    def follow(self, episode: Episode[Any], *, gone: bool) -> None:
+        """Writes what an episode has played since the last call, for a server, whose clients may play themselves.
+
+        Args:
+            episode: The episode, with the same identity in each call. Forks, which share a key, are left out.
+            gone: True for an episode that is closed; one that has ended is the same.
+        """
+        if episode.trace.forked:
+            return
+        if (flight := self._followed.get(id(episode))) is None:
+            if gone or episode.ended:
+                return
+            flight = self._followed[id(episode)] = EpisodeInPlay(episode)
+            self.began(flight)
+        for turn in flight.new_turns():
+            self.turned(flight, turn)
+        if gone or episode.ended:
+            del self._followed[id(episode)]
+            self.ended(flight)
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._flush()

@@ -76,6 +76,7 @@ class _Spans:
         names = json.dumps([run, times.began, trace.task, trace.member, trace.attempt])
         self._id = hashlib.blake2b(names.encode(), digest_size=16).hexdigest()
         self._known = 0
+        self._results = dict[int, list[Message]]()  # Of the last turn of each thread, which its next turn begins with.
         self._now = round((start if times.began is None else times.began) * _NANO)
         self._steps = max(1, sum(len(turn.steps) for turn in trace.turns))
 
@@ -92,7 +93,7 @@ class _Spans:
             "gen_ai.agent.name": trace.agent or trace.environment,
             "gen_ai.conversation.id": f"{trace.task}/{trace.member}.{trace.attempt}",
             "gen_ai.input.messages": _messages(message for turn in first for message in turn.added),
-            "gen_ai.output.messages": _messages(turn.reply.message for turn in last),
+            "gen_ai.output.messages": _messages((turn.reply.message for turn in last), "stop"),
             "quintain.task": trace.task,
             "quintain.member": trace.member,
             "quintain.attempt": trace.attempt,
@@ -116,8 +117,8 @@ class _Spans:
         facts = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": trace.agent,
-            "gen_ai.input.messages": _messages(turn.added),
-            "gen_ai.output.messages": _messages([turn.reply.message]),
+            "gen_ai.input.messages": _messages([*self._results.get(turn.thread, ()), *turn.added]),
+            "gen_ai.output.messages": _messages([turn.reply.message], turn.reply.finish_reason or "stop"),
             "gen_ai.usage.input_tokens": turn.reply.usage.prompt,
             "gen_ai.usage.output_tokens": turn.reply.usage.completion,
             "gen_ai.response.finish_reasons": (turn.reply.finish_reason,) if turn.reply.finish_reason else None,
@@ -125,6 +126,7 @@ class _Spans:
             "quintain.role": turn.role,
             "quintain.policy_version": turn.reply.policy_version,
         }
+        self._results[turn.thread] = [Message("tool", step.observation, call_id=step.call.id) for step in turn.steps]
         of_steps = [[one for one in turn.rewards if one.step == n] for n in range(len(turn.steps))]
         own = [one for one in turn.rewards if one.step is None]
         self._close(chat, facts, self._now + round(model * _NANO), rewards=own)
@@ -173,14 +175,21 @@ def _event(reward: Reward, now: int) -> dict[str, Any]:
     return {"name": "gen_ai.evaluation.result", "timeUnixNano": str(now), "attributes": _attributes(facts)}
 
 
-def _messages(messages: Iterable[Message]) -> str | None:
-    """Returns messages in the form of the conventions, as JSON; None without any."""
+def _messages(messages: Iterable[Message], finish: str = "") -> str | None:
+    """Returns messages in the form of the conventions, as JSON; None without any.
+
+    Messages of a model must say the reason for which they finished: readers drop them otherwise.
+    """
     found = list[dict[str, Any]]()
     for one in messages:
         parts: list[dict[str, Any]] = [{"type": "reasoning", "content": one.reasoning}] if one.reasoning else []
-        parts += [{"type": "text", "content": one.text}] if one.text else []
+        if one.role == "tool":
+            parts += [{"type": "tool_call_response", "id": one.call_id, "response": one.text}]
+        elif one.text:
+            parts += [{"type": "text", "content": one.text}]
         calls = ({"id": call.id, "name": call.name, "arguments": call.arguments} for call in one.calls)
-        found.append({"role": one.role, "parts": parts + [{"type": "tool_call"} | call for call in calls]})
+        parts += [{"type": "tool_call"} | call for call in calls]
+        found.append({"role": one.role, "parts": parts} | ({"finish_reason": finish} if finish else {}))
     return _json(found) if found else None
 
 

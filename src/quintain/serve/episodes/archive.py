@@ -7,11 +7,12 @@ import contextlib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from quintain import codec
+from quintain.episode import Episode
 from quintain.record import EpisodeRecord, Key, PersistenceError, RunFolder, read_traces
 from quintain.serve.journal.database import Past
 from quintain.trace import Timing, Trace
@@ -19,14 +20,25 @@ from quintain.trace import Timing, Trace
 _log = logging.getLogger(__name__)
 
 
+class FlightRecorder(Protocol):
+    """Writer of what is in play in a run folder."""
+
+    def follow(self, episode: Episode[Any], *, gone: bool) -> None:
+        """Writes what an episode has played since the last call."""
+
+
 class Archive:
     """Run folders for ended episodes by environment, which have each member and attempt of a task once.
 
     The caller closes them. A damaged record in one of them raises TraceError.
+
+    Args:
+        folders: By environment.
+        recorders: By environment; empty if no folder says what is in play.
     """
 
-    def __init__(self, folders: Mapping[str, RunFolder]) -> None:
-        self._folders = folders
+    def __init__(self, folders: Mapping[str, RunFolder], recorders: Mapping[str, FlightRecorder] | None = None) -> None:
+        self._folders, self._recorders = folders, recorders or {}
         self._lock = asyncio.Lock()
         self._taken: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._free: Counter[tuple[str, str]] = Counter()
@@ -62,6 +74,11 @@ class Archive:
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             if trace.environment in self._folders:
                 self._add(EpisodeRecord(trace, Timing()), is_again=True)
+
+    def follow(self, episode: Episode[Any], *, gone: bool) -> None:
+        """Records what an episode has played since the last call."""
+        if (recorder := self._recorders.get(episode.trace.environment)) is not None:
+            recorder.follow(episode, gone=gone)
 
     async def add(self, id: str, done: EpisodeRecord) -> None:
         """Writes an episode to disk; a failure is logged."""

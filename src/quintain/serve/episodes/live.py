@@ -108,6 +108,7 @@ class Live:
             await self._start()
             if self.status == "starting":
                 self.status = "ended" if self.trace.end is not None else "open"
+            self._record()
         self.touched = time.monotonic()
         self._started.set()
 
@@ -238,6 +239,7 @@ class Live:
                 if isinstance(why, Terminate):
                     self._log.write(Ended(self.id, why.reason))
                 cut(episode, why)
+                self._record()
                 await self._finish()
 
     async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
@@ -256,6 +258,7 @@ class Live:
                 self._turns |= {key: before} if key else {}
                 await move(episode, wanted, led=self.led)
                 self._size.check(episode, wanted)
+                self._record()
                 if self.trace.end is not None and self.status == "open":
                     await self._finish()
             return before
@@ -285,6 +288,7 @@ class Live:
         """Drops the world once what runs has ended, and archives the record of an open episode."""
         async with self._lock:
             if self._episode is not None:
+                self._record(gone=True)
                 if self._host.counts.wants(self.trace):
                     cut(self._episode, why)
                     await self._verify()
@@ -426,8 +430,14 @@ class Live:
             await self._host.executor.run(self._affinity, kind, lambda: self._drive(reply), limit_s=limit_s)
         except BROKEN as error:
             self._fail(error, component="H", kind="agent_run_error")
+        self._record()
         if self.trace.end is not None:
             await self._finish()
+
+    def _record(self, *, gone: bool = False) -> None:
+        """Records what is in play; never with secrets, which are struck from a record only when it is whole."""
+        if self._episode is not None and not self.secrets.names:
+            self._host.counts.follow(self._episode, gone=gone)
 
     async def _drive(self, reply: Reply | None) -> None:
         """Lets the harness go on, here or at the client; what it raises here is its failure."""

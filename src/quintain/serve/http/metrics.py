@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from quintain.episode import Episode
 from quintain.errors import Failure
 from quintain.record import EpisodeRecord
 from quintain.serve.episodes.archive import Archive
@@ -80,6 +81,11 @@ class Metrics:
     def member(self, env: str, task: str, wanted: int | None) -> int:
         """Returns the number of a new episode among the kept ones of its task."""
         return (wanted or 0) if self._archive is None else self._archive.member(env, task, wanted)
+
+    def follow(self, episode: Episode[Any], *, gone: bool) -> None:
+        """Records what an open episode has played, where records are kept."""
+        if self._archive is not None:
+            self._archive.follow(episode, gone=gone)
 
     async def keep(self, id: str, done: EpisodeRecord) -> None:
         """Keeps an ended episode, before any client gets the end."""
