@@ -129,6 +129,12 @@ def is_asked_by_name(op: Op, prompt: str) -> bool:
     )
 
 
+def is_named_by(prompt: str, path: Sequence[str], value: Any) -> bool:
+    """True if a prompt has the stem of a flag that is set, as "open it" has `is_open`, or of a one-word value."""
+    said = words(path[-1]) if value is True else [value.lower()] if isinstance(value, str) and value.isalpha() else []
+    return any(len(word) >= 4 and word[:5] in prompt.lower() for word in said)
+
+
 def is_id(key: str) -> bool:
     """True if an argument identifies a thing, by its name."""
     return bool({"id", "ids", "key", "email", "username", "user", "number", "sku", "code"} & set(words(key)))
