@@ -103,6 +103,11 @@ def does_write(ctx: AuditContext, op: Op) -> bool:
     return op.do == "call" and ctx.declared.get(op.name, writes_by_name(op))
 
 
+def does_wait(op: Op) -> bool:
+    """True if a call lets time pass, by its name."""
+    return op.do == "call" and bool({"wait", "sleep", "advance"} & set(words(op.name)))
+
+
 def _verb(name: str) -> str:
     """The first word of a name that says what is done: "crm_get_order" gets, "order_pizza" orders."""
     return next((word for word in words(name) if word in _READS or word in _WRITES), "")
