@@ -234,7 +234,8 @@ def _afterwards(
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
     groups = [tools] if goes_back(ctx) else [[one] for one in tools]  # Who cannot go back goes on after what worked.
     pairs = [(task, group) for task in tasks[:MAX_MIDWAY_TASKS] for group in groups]
-    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
+    made = {f"{one.task} {len(one.before)} {one.op}": parsed(one.seen.value) for one in calls}
+    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote, made=made)) for task, group in pairs]
     plan = [(task, ops) for task, ops in every if any(op.mark for op in ops)]
     found: list[KnownCall] = []
     for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
@@ -250,11 +251,13 @@ def _afterwards(
     return found
 
 
-def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
+def _midst(
+    ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str], made: dict[str, Any]
+) -> list[Op]:
     """Returns a solution with the unknown tools called after each of its first writes, under marks "op ..."."""
     ops: list[Op] = []
     used, places = Values(), 0
-    for step in ctx.oracle(task) or ():
+    for place, step in enumerate(ctx.oracle(task) or ()):
         if step.do != "call":
             continue
         ops.append(step.marked(""))
@@ -263,8 +266,13 @@ def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: V
         if step.name not in wrote or places > MAX_MIDWAY_WRITES:
             continue
         ops += [Op("snapshot", name="here")] if goes_back(ctx) else []
+        said = made.get(f"{task} {place} {step}")
+        new_id = said.get("id") if is_dict(said) else said
         for tool in tools:
             near = {name: used.exactly(name)[-1] for name in tool.properties if used.exactly(name)}
+            rest = [name for name in tool.required if name not in near]
+            if len(rest) == 1 and new_id is not None and fits(new_id, tool.properties.get(rest[0]), tool.parameters):
+                near[rest[0]] = new_id  # What the step made, such as a booking, under the name that this tool gives it.
             if not near:
                 continue
             mark = f"op {len(ops)}"
