@@ -135,7 +135,7 @@ def is_asked_by_name(op: Op, prompt: str) -> bool:
 
 
 def is_named_by(prompt: str, path: Sequence[str], value: Any) -> bool:
-    """True if a prompt has the stem of a flag that is set, as "open" of `is_open`, or of a one-word value."""
+    """True if a prompt has the stem of a set flag, as "open" of `is_open`, or of a one-word value."""
     said = words(path[-1]) if value is True else [value.lower()] if isinstance(value, str) and value.isalpha() else []
     return any(len(word) >= 4 and word[:5] in prompt.lower() for word in said)
 
