@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list, is_number, leaves
 from quintain.audit.kernel.probe import Op
 
 if TYPE_CHECKING:
@@ -211,6 +211,4 @@ def is_bookkeeping(path: Path, contents: frozenset[str] = frozenset()) -> bool:
 
 def scalars(value: Any) -> list[Any]:
     """Every scalar in arguments."""
-    if is_dict(value) or is_list(value):
-        return [scalar for item in (value.values() if is_dict(value) else value) for scalar in scalars(item)]
-    return [] if value is None else [value]
+    return [leaf for _, leaf in leaves(value) if leaf is not None]

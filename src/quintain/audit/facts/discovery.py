@@ -16,7 +16,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 
 from .contracts import covers, is_named
-from .data import is_dict, is_list, parsed
+from .data import is_dict, is_list, leaves, parsed
 from .generate import Values, fits, valid
 
 if TYPE_CHECKING:
@@ -319,18 +319,14 @@ def _is_memo(record: Record) -> bool:
     if not (is_dict(was) and is_dict(once)) or once != twice or not same(seen, record.at("again")):
         return False
     made = [once.get(path, [None, None]) for path in {*was, *once} if was.get(path) != once.get(path)]
-    given = set(_texts(next(op.value for op in record.ops if op.mark == "call")))
+    given = _texts(next(op.value for op in record.ops if op.mark == "call"))
     return bool(made) and all(
-        old is None and bool(set(_texts(new)) - given) and _holds(parsed(seen.value), new) for old, new in made
+        old is None and bool(_texts(new) - given) and _holds(parsed(seen.value), new) for old, new in made
     )
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if is_dict(value) or is_list(value):
-        for one in value.values() if is_dict(value) else value:
-            yield from _texts(one)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
+def _texts(value: Any) -> set[str]:
+    return {str(leaf) for _, leaf in leaves(value) if leaf is not None and not isinstance(leaf, bool)}
 
 
 def _holds(value: Any, wanted: Any) -> bool:
