@@ -30,9 +30,9 @@ from ._same_walks import kinds
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
     for solution in paid(ctx, 5):
-        named, told = families(ctx, solution).items(), solution.prompt
-        by_id = [pair for pair in named if stated("id", pair[0], told, schema={})][:3]
-        by_label = [pair for pair in named if pair not in by_id and _is_described(pair[1], told)][:3]
+        named, prompt = families(ctx, solution).items(), solution.prompt
+        by_id = [pair for pair in named if stated("id", pair[0], prompt, schema={})][:3]
+        by_label = [pair for pair in named if pair not in by_id and _is_described(pair[1], prompt)][:3]
         for name, family in (*by_id, *by_label):
             own = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
             ways = list(_elsewhere(solution, name, family)) if own else []
@@ -57,7 +57,7 @@ _OPEN = re.compile(r"\b(any|either|whichever|or|some\w*)\b", re.IGNORECASE)
 
 
 def _is_described(family: Family, prompt: str) -> bool:
-    """True if a prompt has the label of a row, and words of its fields that no other row has all of."""
+    """True if a prompt has the label of a row, and words that fit no other row."""
     texts = {key: value for key, value in family.own.items() if isinstance(value, str) and len(value) >= 3}
     said = {key for key, value in texts.items() if stated(key, value, prompt, schema={"enum": 1})}
     others = (*family.related, *family.namesakes)
