@@ -5,7 +5,7 @@ from __future__ import annotations
 BOARD = """
 import math
 
-WANT = {"a": {"w": 1, "x": 2, "y": 3, "z": 4}, "b": {"w": 4, "x": 3, "y": 2, "z": 1}}
+WANT = {"a": {"w": 11, "x": 12, "y": 13, "z": 14}, "b": {"w": 14, "x": 13, "y": 12, "z": 11}}
 
 
 class Board:

@@ -21,7 +21,7 @@ def audited(name: str, *ids: str) -> Report:
     return audit(Subject(f"{file}:{name}"), checks)
 
 
-@pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["Desk", "Meter", "Dated", pytest.param("Tolerant", marks=pytest.mark.slow)])
 def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
     assert not audited(name).findings
 
@@ -30,6 +30,7 @@ def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
     ("name", "check"),
     [
         pytest.param("History", "x.undo", marks=pytest.mark.slow),
+        ("Counted", "x.status_without_work"),
     ],
 )
 def test_a_false_resolution_is_proven(name: str, check: str) -> None:

@@ -36,6 +36,13 @@ for mode in ("sound", "weights", "pairs", "half", "top", "dead", "sign", "raw", 
     globals()[f"graded_{mode}"] = type(mode, (Board,), {"mode": mode})
     globals()[f"plain_{mode}"] = type(mode, (Board,), {"mode": mode, "graded": False})
 
+
+
+class plain_top_at_least(plain_top):
+    def reset(self, task, seed):
+        return super().reset(task, seed) + " Set at least three of them."
+
+
 QUESTIONS = {"q1": ("How many are 3 and 4?", "7"), "q2": ("What is 12.5 times 10.1?", "126.25")}
 
 
@@ -89,6 +96,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("graded_half", "x.ladder", "proven"),
         ("plain_half", "x.ladder", "likely"),
         ("graded_top", "x.ladder", "proven"),
+        ("plain_top", "x.ladder", "proven"),
+        ("plain_top_at_least", "x.ladder", "likely"),
         ("graded_binary", "x.ladder", "proven"),
         ("sums_whole", "x.near_numbers", "likely"),
         ("sums_size", "x.near_numbers", "proven"),

@@ -23,7 +23,7 @@ def audited(name: str, *ids: str) -> Report:
     return audit(Subject(f"{file}:{name}"), checks)
 
 
-@pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["Desk", "Safe", pytest.param("Tolerant", marks=pytest.mark.slow)])
 def test_a_sound_subject_has_no_hack(name: str) -> None:
     report = audited(name)
     assert not report.findings
@@ -37,6 +37,7 @@ def test_a_sound_subject_has_no_hack(name: str) -> None:
         pytest.param("OnlyStatus", "x.forged_result", "one step, done over and over", marks=pytest.mark.slow),
         pytest.param("OnlyStatus", "x.shortest_path", "a short sequence of calls", marks=pytest.mark.slow),
         ("SaysSo", "x.words_without_work", "an answer that describes the work is paid"),
+        ("Believer", "x.words_without_work", "an answer that describes the work is paid"),
         pytest.param("AnyTicket", "x.task_swap", "the solution of another task", marks=pytest.mark.slow),
         pytest.param(
             "Undefined", "runtime.reward_well_formed", "the reward is not a finite number", marks=pytest.mark.slow

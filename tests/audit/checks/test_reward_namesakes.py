@@ -1,4 +1,4 @@
-"""Tests of damage to rows of a namesake, which a check of other owners' rows misses."""
+"""Tests of damage to rows of a namesake, and of work on them."""
 
 from __future__ import annotations
 
@@ -61,6 +61,14 @@ class OwnRowsAreFree(Club):
     def is_damage(self, key):
         names = [self.before[one]["name"].strip().lower() for one in (key, self.task)]
         return names[0] != names[1] and super().is_damage(key)
+
+class ByName(Club):
+    """Club that takes the row of any member of the name for the right one."""
+
+    def score(self):
+        own = self.before[self.task]["name"].strip().lower()
+        there = [key for key, row in self.before.items() if row["name"].strip().lower() == own]
+        return float(any(self.rows[key]["street"] == "New 3" for key in there))
 '''
 
 
@@ -71,3 +79,13 @@ def test_rows_of_a_namesake_are_harmed(tmp_path: Path, name: str, count: int) ->
     assert [(one.severity, one.confidence) for one in report.findings] == [("error", "proven")] * count
     assert [one.status for one in report.checks] == ["checked"]
     assert all("M74" in str(one.trajectory) for one in report.findings)
+
+
+@pytest.mark.parametrize(("name", "count"), [("Club", 0), ("ByName", 1)])
+def test_work_on_the_row_of_a_namesake_is_found_when_the_prompt_describes_the_row(
+    tmp_path: Path, name: str, count: int
+) -> None:
+    (tmp_path / "club.py").write_text(CLUB, "utf-8")
+    report = audit(Subject(f"{tmp_path / 'club.py'}:{name}"), [reward_hack.another_record])
+    assert [(one.severity, one.confidence) for one in report.findings] == [("error", "proven")] * count
+    assert [one.status for one in report.checks] == ["checked"]

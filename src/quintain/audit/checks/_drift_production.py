@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.data import is_dict, is_list, is_number, leaves, parsed
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -16,7 +16,6 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import form_of, promised_order, show
-from ._unsolv_runs import leaves
 
 KINDS: dict[str, dict[str, str]] = {
     "time": {
@@ -283,7 +282,7 @@ def turned(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _numbers(value: Any) -> dict[str, float]:
-    return {"/".join(path): float(leaf) for path, leaf in leaves(parsed(value)) if is_number(leaf)}
+    return {"/".join(path): float(leaf) for path, leaf in leaves(parsed(value), places=True) if is_number(leaf)}
 
 
 def _is_turned(own_score: float, other_score: float) -> bool:

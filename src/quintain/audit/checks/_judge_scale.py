@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -17,7 +18,6 @@ from quintain.audit.kernel.registry import Relation, relation
 from ._drift_words import show
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
 from ._judge_replies import forms
-from ._leak_secrets import leaves
 
 FORMS = (
     "{}", "{}/10", "{}/5", "{}/100", "Score: {}", "score: {}", "SCORE: {}", "Grade: {}", "GRADE: {}", "grade: {}",

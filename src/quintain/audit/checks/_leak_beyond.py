@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_list
+from quintain.audit.facts.data import is_list, leaves
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, ask, number, reset, score
@@ -17,7 +17,7 @@ from quintain.audit.kernel.registry import relation
 from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_reading import unique
-from ._leak_secrets import folded, leaves, spelled, text_of
+from ._leak_secrets import folded, spelled, text_of
 from ._same_scripts import bare
 
 EXPLORE = "quintain.audit.checks._leak_explore:explore"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, reset
@@ -13,7 +14,7 @@ from quintain.audit.kernel.registry import relation
 from ._leak_explore import flat, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_reading import unique
-from ._leak_secrets import folded, leaves, spelled
+from ._leak_secrets import folded, spelled
 
 LEAST = 3
 """Arguments that must stand together in a declaration."""

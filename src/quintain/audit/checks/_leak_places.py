@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
@@ -20,7 +21,6 @@ from ._leak_secrets import (
     encodings,
     folded,
     label,
-    leaves,
     objects,
     same_value,
     shown,

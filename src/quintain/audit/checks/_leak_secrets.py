@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.data import is_dict, is_list, is_number, leaves, parsed
 
 STRONG = re.compile(
     r"(?:^|_)(?:gold|golden|ground_?truth|solution|oracle|hidden|answer_?key|secret|canary|grader|rubric|truth"
@@ -94,18 +94,6 @@ def same_value(first: Any, second: Any) -> bool:
     if isinstance(first, dict | list) or isinstance(second, dict | list):
         return False
     return folded(spelled(first)) == folded(spelled(second)) != ""
-
-
-def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yields scalars with the keys that lead to them; list places are not keys."""
-    if is_dict(value):
-        for key, item in value.items():
-            yield from leaves(item, (*path, str(key)))
-    elif is_list(value):
-        for element in value:
-            yield from leaves(element, path)
-    else:
-        yield path, value
 
 
 def objects(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:

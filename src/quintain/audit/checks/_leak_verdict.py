@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
+from quintain.audit.facts.data import is_dict, is_list, is_number, leaves, parsed
 from quintain.audit.facts.generate import Values
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -19,7 +19,6 @@ from quintain.audit.kernel.registry import relation
 
 from ._data_tables import is_id
 from ._leak_reading import unique
-from ._leak_secrets import leaves
 from ._same_scripts import bare
 
 TEACHES = "to retry until the environment reports success"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_dict, is_list, is_number, leaves
 from quintain.audit.kernel.probe import Op
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ def does_write(ctx: AuditContext, op: Op) -> bool:
     return op.do == "call" and ctx.declared.get(op.name, writes_by_name(op))
 
 
+def does_wait(op: Op) -> bool:
+    """True if a call lets time pass, by its name."""
+    return op.do == "call" and bool({"wait", "sleep", "advance"} & set(words(op.name)))
+
+
 def _verb(name: str) -> str:
     """The first word of a name that says what is done: "crm_get_order" gets, "order_pizza" orders."""
     return next((word for word in words(name) if word in _READS or word in _WRITES), "")
@@ -127,6 +132,12 @@ def is_asked_by_name(op: Op, prompt: str) -> bool:
     return max(map(len, stems), default=0) >= 4 and all(
         re.search(rf"\b{stem}\w{{0,3}}\b", prompt, re.IGNORECASE) for stem in stems
     )
+
+
+def is_named_by(prompt: str, path: Sequence[str], value: Any) -> bool:
+    """True if a prompt has the stem of a set flag, as "open" of `is_open`, or of a one-word value."""
+    said = words(path[-1]) if value is True else [value.lower()] if isinstance(value, str) and value.isalpha() else []
+    return any(len(word) >= 4 and word[:5] in prompt.lower() for word in said)
 
 
 def is_id(key: str) -> bool:
@@ -200,6 +211,4 @@ def is_bookkeeping(path: Path, contents: frozenset[str] = frozenset()) -> bool:
 
 def scalars(value: Any) -> list[Any]:
     """Every scalar in arguments."""
-    if is_dict(value) or is_list(value):
-        return [scalar for item in (value.values() if is_dict(value) else value) for scalar in scalars(item)]
-    return [] if value is None else [value]
+    return [leaf for _, leaf in leaves(value) if leaf is not None]

@@ -21,6 +21,7 @@ from ._reward_acts import (
     Path,
     asked_for,
     differences,
+    does_wait,
     is_bookkeeping,
     meets,
     pattern,
@@ -258,7 +259,7 @@ def _contents(ops: Sequence[Op], steps: Sequence[_Changes]) -> frozenset[str]:
 def _kept(ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, contents: frozenset[str]) -> _Changes:
     """Returns the changes that are no bookkeeping, and not of a kind that a mere look makes."""
     pairs = list(zip(ops, steps, strict=False))
-    books = {pattern(path) for op, step in pairs if reads_by_name(op) and not _waits(op) for path in step}
+    books = {pattern(path) for op, step in pairs if reads_by_name(op) and not does_wait(op) for path in step}
 
     calls = [op for op in ops if op.do == "call"]
 
@@ -268,7 +269,3 @@ def _kept(ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, cont
         return is_set or not is_bookkeeping(path, contents)
 
     return {path: pair for path, pair in final.items() if pattern(path) not in books and is_work(path)}
-
-
-def _waits(op: Op) -> bool:
-    return bool({"wait", "sleep", "advance"} & set(op.name.lower().split("_")))

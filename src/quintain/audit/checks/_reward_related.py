@@ -30,13 +30,17 @@ from ._same_walks import kinds
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
     for solution in paid(ctx, 5):
-        named = families(ctx, solution).items()
-        for name, family in [pair for pair in named if stated("id", pair[0], solution.prompt, schema={})][:3]:
+        named, prompt = families(ctx, solution).items(), solution.prompt
+        by_id = [pair for pair in named if stated("id", pair[0], prompt, schema={})][:3]
+        by_label = [pair for pair in named if pair not in by_id and _is_described(pair[1], prompt)][:3]
+        for name, family in (*by_id, *by_label):
             own = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
             ways = list(_elsewhere(solution, name, family)) if own else []
             tried = zip(ways, runs(ctx, solution, ways), strict=True)
             worked = [(way, run) for way, run in tried if not set(run.errors) - set(solution.errors)]
             ctx.count_comparisons(len(worked))
+            if (name, family) in by_label and all(pays(solution, run) for _, run in worked):
+                continue  # Which record it is does not matter, so that its label may stand in the prompt by chance.
             for way, run in [pair for pair in worked if survives(solution, pair[1])][:1]:
                 lacks = lacking(solution, run, [path for place in own for path in solution.effects.get(place, ())])
                 writes = {solution.ops[place].name for place in own}
@@ -48,6 +52,19 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
                 ) if lacks else None  # fmt: skip
 
 
+_LABELS = names("name title label subject")
+_OPEN = re.compile(r"\b(any|either|whichever|or|some\w*)\b", re.IGNORECASE)
+
+
+def _is_described(family: Family, prompt: str) -> bool:
+    """True if a prompt has the label of a row, and words that fit no other row."""
+    texts = {key: value for key, value in family.own.items() if isinstance(value, str) and len(value) >= 3}
+    said = {key for key, value in texts.items() if stated(key, value, prompt, schema={"enum": 1})}
+    others = (*family.related, *family.namesakes)
+    alike = [one for one in others if all(one.row.get(key) == family.own[key] for key in said)]
+    return not alike and not _OPEN.search(prompt) and any(_LABELS & set(words(key)) for key in said)
+
+
 def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
     """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
 
@@ -55,7 +72,7 @@ def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[
         alike = [key for key, value in related.row.items() if not _is_many(value) and value == family.own.get(key)]
         return -len(alike), sum(len(value) for value in related.row.values() if _is_many(value))
 
-    for related in sorted(family.related, key=rank)[:12]:
+    for related in sorted((*family.namesakes, *family.related), key=rank)[:12]:
         way = tuple(translated(solution, name, family.own, related_row=related))
         if way and way != solution.ops:
             yield way

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_number, parsed
+from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -28,7 +28,7 @@ from ._flaky_spelling import turned_lists
 from ._reward_acts import giving, known_as, names, only_reads, reads_by_name, replaced, scalars, spec_of, submits, words
 from ._reward_runs import SURE, UNSURE, Solution, paid_so, paid_unlike, runs, runs_of, solve
 from ._reward_tasks import Question, asked, numeric
-from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain, solution_runs
+from ._unsolv_runs import SolutionRun, decimal, kinds, plain, solution_runs
 
 Severity = Literal["error", "warning", "note"]
 _MORE = (1, 3, 12)  # So many looks more than the solution takes.
@@ -355,11 +355,17 @@ def _saying(walked: SolutionRun, value: Any) -> tuple[Op, ...]:
 def _sources(walked: SolutionRun) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Every value that was read before the answer, the last call's first."""
     for place in reversed(range(len(walked.ops) - 1)):
-        yield from ((place, path) for path, _ in itertools.islice(leaves(parsed(walked.said[place].value)), 40))
+        yield from ((place, path) for path in itertools.islice(_shown(walked, place), 40))
 
 
 def _at(walked: SolutionRun, place: int, path: tuple[str, ...]) -> Any:
-    return dict(leaves(parsed(walked.said[place].value))).get(path)
+    return _shown(walked, place).get(path)
+
+
+def _shown(walked: SolutionRun, place: int) -> dict[tuple[str, ...], Any]:
+    """Returns the numbers and texts of an answer; truth values and nulls say too little to count."""
+    found = leaves(parsed(walked.said[place].value), places=True)
+    return {path: leaf for path, leaf in found if is_number(leaf) or isinstance(leaf, str)}
 
 
 def _alike(first: Any, second: Any) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from typing import Any
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.context import AuditContext
 
 from ._reward_facts import Solution, walked
@@ -45,15 +45,6 @@ def kinds(
         if (common := alike(solution)) is not None:
             found[solution.shape, common].append(solution)
     return list(found.values())
-
-
-def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yields every number and text with its path; truth values and nulls say too little to count."""
-    if is_dict(value) or is_list(value):
-        for key, item in value.items() if is_dict(value) else enumerate(value):
-            yield from leaves(item, (*path, str(key)))
-    elif is_number(value) or isinstance(value, str):
-        yield path, value
 
 
 def plain(text: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
@@ -24,6 +24,7 @@ from ._reward_acts import (
     MISSING,
     Path,
     differences,
+    does_wait,
     giving,
     is_bookkeeping,
     is_status,
@@ -34,6 +35,7 @@ from ._reward_acts import (
     spec_of,
     words,
 )
+from ._reward_changed import stated
 from ._reward_runs import (
     SURE,
     Run,
@@ -288,7 +290,7 @@ def _in_words(ctx: AuditContext, solution: Solution, place: int) -> bool:
 
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a record that reports progress does not pay for the work itself."""
+    """Checks that a record of progress, or work done at once, is not paid like the work at its times."""
     for solution in paid(ctx, 6):
         says = {at for at in solution.writes if any(is_status(path[-1]) for path in solution.effects.get(at, ()))}
         work = [place for place in solution.writes if place not in says]
@@ -303,3 +305,32 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 expected=f"under {solution.full:g}; lacking {places(lacks)}",
                 teaches="to write that it is done instead of doing it",
             ) if lacks else None  # fmt: skip
+        yield from _in_no_time(ctx, solution)
+
+
+def _in_no_time(ctx: AuditContext, solution: Solution) -> Iterator[Finding | None]:
+    """Yields a finding for work at once that is paid like work at the times that the prompt states."""
+    waits = [place for place, op in enumerate(solution.ops) if does_wait(op) and _is_stated(op, solution.prompt)]
+    tried = [(0, solution.without(*waits))] if waits else []
+    for _, way, run in unpunished(ctx, solution, tried):
+        lacks = [pair for path, value in lacking(solution, run) for pair in _amounts(path, value)]
+        yield claim(
+            ctx, solution, way, lacks=lacks, **weight(solution, lacks), observed=run.score,
+            title="work is done at once, not at the times that the prompt states, and that is paid in full",
+            expected=f"under {solution.full:g}; lacking {places(lacks)}",
+            teaches="to do at once what takes time",
+        ) if lacks else None  # fmt: skip
+
+
+_DATES = re.compile(r"(^|_)(at|on|time|date|day|due|since|until|start\w*|began|end\w*)$", re.IGNORECASE)
+"""Fields that date an event: a verifier may leave open when it happens."""
+
+
+def _amounts(path: list[str], value: Any) -> list[list[Any]]:
+    if is_dict(value):
+        return [pair for name, item in value.items() for pair in _amounts([*path, name], item)]
+    return [[path, value]] if is_number(value) and not _DATES.search(path[-1]) else []
+
+
+def _is_stated(op: Op, prompt: str) -> bool:
+    return any(is_number(value) and stated(key, value, prompt, schema={}) for key, value in op.value.items())

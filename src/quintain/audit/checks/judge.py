@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -20,7 +21,6 @@ from . import _judge_replies as replies
 from ._judge_claims import EPSILON, MARK, NEEDS, around, asked, claimed, grade, graded_by, is_part, judged
 from ._judge_lines import report_lines
 from ._judge_scale import numbers, scale
-from ._leak_secrets import leaves
 
 # --- what the judge understands ---
 

@@ -14,9 +14,10 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 
-from ._clip_near import near
+from ._clip_near import APPROXIMATE, near
 from ._clip_states import EPSILON, FLAT, PaidState, is_graded, levels, paid_by, walks
 from ._clip_work import damage_pays, half_filled
+from ._reward_runs import SURE, lacking, runs, solve, weight
 
 LEAST, MAX_WRITES = 4, 7
 """Writes of a group that counts, for with three of many a goal that demands all looks like a floor; and of the search.
@@ -95,8 +96,14 @@ def _plateau(ctx: AuditContext, less: PaidState, more: PaidState, *, others: Seq
         expected=f"more than {less.score:g}",
         observed=more.score,
         teaches=FLAT,
-        at_most="proven" if ctx.attribute("graded") is True else "likely",
+        at_most="proven" if ctx.attribute("graded") is True or _lacks_asked(ctx, less) else "likely",
     )
+
+
+def _lacks_asked(ctx: AuditContext, state: PaidState) -> bool:
+    """True if a state lacks what the prompt asks for; a bonus is not asked for, and a bound may be met with less."""
+    known = [(one, runs(ctx, one, [state.ops])[0]) for one in solve(ctx, [state.task])]
+    return any(weight(one, lacking(one, run)) == SURE and not APPROXIMATE.search(one.prompt) for one, run in known)
 
 
 def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Rung]:

@@ -28,6 +28,7 @@ from ._reward_acts import (
     MISSING,
     giving,
     is_asked_by_name,
+    is_named_by,
     known_as,
     names,
     replaced,
@@ -298,9 +299,11 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
         text = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
         for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
             lacks = lacking(solution, run)
+            tells = any(_REPLIES & set(words(op.name)) for op, _ in acts)
+            is_named = not tells and any(is_named_by(solution.prompt, *pair) for pair in lacks)
             yield claim(
                 ctx, solution, way, title="an answer that describes the work is paid, with nothing done", lacks=lacks,
-                **weight(solution, lacks, solution.writes), observed={"score": run.score},
+                **(SURE if is_named else weight(solution, lacks, solution.writes)), observed={"score": run.score},
                 teaches="to say that it did what it did not do",
             )  # fmt: skip
             return

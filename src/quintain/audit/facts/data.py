@@ -30,6 +30,16 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def leaves(value: Any, path: tuple[str, ...] = (), *, places: bool = False) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yields scalars with the keys that lead to them, and with their places in lists if `places` is set."""
+    if is_dict(value) or is_list(value):
+        is_named = is_dict(value) or places
+        for key, item in value.items() if is_dict(value) else enumerate(value):
+            yield from leaves(item, (*path, str(key)) if is_named else path, places=places)
+    else:
+        yield path, value
+
+
 def changes(before: Any, after: Any) -> dict[str, list[Any]]:
     """Returns the differences by path ("tickets/7/status"), each as [before, after]; None marks an absent side.
 

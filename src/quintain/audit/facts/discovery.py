@@ -16,7 +16,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, same
 
 from .contracts import covers, is_named
-from .data import is_dict, is_list, parsed
+from .data import is_dict, is_list, leaves, parsed
 from .generate import Values, fits, valid
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ def _afterwards(
     tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
     groups = [tools] if goes_back(ctx) else [[one] for one in tools]  # Who cannot go back goes on after what worked.
     pairs = [(task, group) for task in tasks[:MAX_MIDWAY_TASKS] for group in groups]
-    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote)) for task, group in pairs]
+    made = {f"{one.task} {len(one.before)} {one.op}": parsed(one.seen.value) for one in calls}
+    every = [(task, _midst(ctx, task, group, values=values, wrote=wrote, made=made)) for task, group in pairs]
     plan = [(task, ops) for task, ops in every if any(op.mark for op in ops)]
     found: list[KnownCall] = []
     for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
@@ -250,11 +251,13 @@ def _afterwards(
     return found
 
 
-def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
+def _midst(
+    ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str], made: dict[str, Any]
+) -> list[Op]:
     """Returns a solution with the unknown tools called after each of its first writes, under marks "op ..."."""
     ops: list[Op] = []
     used, places = Values(), 0
-    for step in ctx.oracle(task) or ():
+    for place, step in enumerate(ctx.oracle(task) or ()):
         if step.do != "call":
             continue
         ops.append(step.marked(""))
@@ -263,8 +266,13 @@ def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: V
         if step.name not in wrote or places > MAX_MIDWAY_WRITES:
             continue
         ops += [Op("snapshot", name="here")] if goes_back(ctx) else []
+        said = made.get(f"{task} {place} {step}")
+        new_id = said.get("id") if is_dict(said) else said
         for tool in tools:
             near = {name: used.exactly(name)[-1] for name in tool.properties if used.exactly(name)}
+            rest = [name for name in tool.required if name not in near]
+            if len(rest) == 1 and new_id is not None and fits(new_id, tool.properties.get(rest[0]), tool.parameters):
+                near[rest[0]] = new_id  # What the step made, such as a booking, under the name that this tool gives it.
             if not near:
                 continue
             mark = f"op {len(ops)}"
@@ -311,18 +319,14 @@ def _is_memo(record: Record) -> bool:
     if not (is_dict(was) and is_dict(once)) or once != twice or not same(seen, record.at("again")):
         return False
     made = [once.get(path, [None, None]) for path in {*was, *once} if was.get(path) != once.get(path)]
-    given = set(_texts(next(op.value for op in record.ops if op.mark == "call")))
+    given = _texts(next(op.value for op in record.ops if op.mark == "call"))
     return bool(made) and all(
-        old is None and bool(set(_texts(new)) - given) and _holds(parsed(seen.value), new) for old, new in made
+        old is None and bool(_texts(new) - given) and _holds(parsed(seen.value), new) for old, new in made
     )
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if is_dict(value) or is_list(value):
-        for one in value.values() if is_dict(value) else value:
-            yield from _texts(one)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
+def _texts(value: Any) -> set[str]:
+    return {str(leaf) for _, leaf in leaves(value) if leaf is not None and not isinstance(leaf, bool)}
 
 
 def _holds(value: Any, wanted: Any) -> bool:

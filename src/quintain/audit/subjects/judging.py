@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.data import is_dict, leaves
 from quintain.environment import Environment
 from quintain.errors import is_framework
 from quintain.harness import Request
@@ -256,24 +256,17 @@ def _ways(oracle: list[Any] | None) -> Iterator[Way]:
 def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterator[Way]:
     """Yields the way in which the answer replaces the longest text in the words: of JSON, or of a line."""
     try:
-        leaves = list(_texts(json.loads(words)))
+        texts = [leaf for _, leaf in leaves(json.loads(words)) if isinstance(leaf, str)]
     except ValueError:
         found = max(_SEGMENT.finditer(words), key=lambda one: len(one["text"]), default=None)
         if found and found["text"]:
             yield Way(calls, words[: found.start("text")], words[found.end("text") :])
         return
-    for quoted in sorted((json.dumps(text)[1:-1] for text in leaves), key=len, reverse=True):
+    for quoted in sorted((json.dumps(text)[1:-1] for text in texts), key=len, reverse=True):
         if words.count(f'"{quoted}"') == 1:
             before, _, after = words.partition(f'"{quoted}"')
             yield Way(calls, f'{before}"', f'"{after}', is_json=True)
             return
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for part in value.values() if is_dict(value) else value if is_list(value) else ():
-        yield from _texts(part)
 
 
 def _value(parts: Mapping[str, dict[str, Any]], path: Sequence[str]) -> float | None:
