@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,15 +13,19 @@ from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, number, reset
+from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
+from ._answer_fields import Part, fields_of
 from ._clip_states import EPSILON, holds, paid_by
+from ._reward_runs import runs_of
 from ._same_wide import kinds, known
 
 ACTS = 16
 """Writes that are tried in a task."""
 TASKS, PAIRS = 4, 6
 """Tasks of which calls are shortened; pairs of fields that are left out of one call."""
+ANSWERED, FIELDS = 8, 6
+"""Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
     "grows": "is paid, and twice is paid more",
     "makes_good": "costs something, and twice costs less",
@@ -104,9 +109,17 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 # --- calls with several fields ---
 
 
-@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=66)
+_SPARE = re.compile(
+    r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of)\b",
+    re.IGNORECASE,
+)
+"""Words by which a task may ask for less than all fields or entries."""
+
+
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that two fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
+    """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
+    yield next(filter(None, (_cut_off(ctx, task) for task in ctx.sample_tasks(ANSWERED))), None)
     reported: set[str] = set()
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
@@ -127,6 +140,46 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                     observed=f"{full:g} without either",
                     teaches="to leave out work that rounding pays for",
                 )
+
+
+def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
+    """Returns a finding for three fields, or entries of a list, of which one may be lost for free, two for less.
+
+    Three lost are paid still less: so the reward counts each, and its sum is cut off.
+    """
+    ops = ctx.oracle(task) or ()
+    fields, full = fields_of(ops), ctx.solution_score(task)
+    if fields is None or not full:
+        return None
+
+    def lacking(parts: Sequence[Part]) -> tuple[Op, ...]:
+        return (*ops[:-1], answer(fields.without(*parts)))
+
+    def free(losses: Sequence[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
+        ctx.count_comparisons(len(losses))
+        scores = [run.score for run in runs_of(ctx, task, [*map(lacking, losses)])]
+        return [one for one, paid in zip(losses, scores, strict=True) if paid is not None and paid >= full - EPSILON]
+
+    for group in fields.groups:
+        single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
+        pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
+        for three in itertools.combinations(single, 3):
+            if not {*pairs} & {*itertools.combinations(three, 2)}:
+                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
+                losses = [some for size in (1, 2, 3) for some in itertools.combinations(three, size)]
+                names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in three)
+                return paid_by(
+                    ctx,
+                    "cut_off",
+                    f"an answer that lacks any one of {names} is paid in full, and less without two: it is cut off",
+                    *(solves(task, lacking(some)) for some in losses),
+                    solves(task, ops),
+                    expected="less for each part that is wrong or missing",
+                    observed=f"{full:g} without any one of {names}",
+                    teaches="to leave out a part that costs nothing",
+                    at_most="likely" if _SPARE.search(prompt) else "proven",
+                )
+    return None
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:

@@ -15,6 +15,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Probe, Record, ask, reset
 from quintain.audit.kernel.registry import relation
 
+from ._data_calendar import calendar
 from ._data_rates import rates
 from ._data_shape import misshapen
 from ._data_tables import Row, column, columns, filled, matched, pooled, production_probe, state_probes
@@ -150,4 +151,4 @@ def _misshapen(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-__all__ = ["like_production", "rates"]
+__all__ = ["calendar", "like_production", "rates"]
