@@ -29,30 +29,21 @@ class Fields(NamedTuple):
     def without(self, *parts: Part) -> str:
         """Returns the text with wrong values in these fields, and without these entries of lists."""
         value = {key: other_value(item) if (key, -1) in parts else item for key, item in self.value.items()}
-        lists = {key: value[key] for key, place in parts if place >= 0}
-        kept = {key: [one for at, one in enumerate(some) if (key, at) not in parts] for key, some in lists.items()}
-        return self.saying(value | kept)
+        for key in {key for key, place in parts if place >= 0}:
+            value[key] = [item for place, item in enumerate(self.value[key]) if (key, place) not in parts]
+        return self.saying(value)
 
     @property
     def keys(self) -> list[Part]:
-        """Returns the fields that have another value."""
+        """Returns the fields that have another value: null and empty ones have none."""
         return [(key, -1) for key, item in self.value.items() if other_value(item) != item]
-
-    @property
-    def groups(self) -> list[list[Part]]:
-        """Returns parts of one kind: the fields, and the entries of each list."""
-        lists = {key: item for key, item in self.value.items() if is_list(item)}
-        return [self.keys, *([(key, at) for at in range(len(item))] for key, item in lists.items())]
 
 
 def fields_of(ops: Sequence[Op]) -> Fields | None:
     """Returns the object with two or more fields in the answer that ends a solution, or None."""
-    text = ops[-1].value if ops and ops[-1].do == "answer" else None
-    start = text.find("{") if isinstance(text, str) else -1
-    if not isinstance(text, str) or start < 0:
-        return None
+    text = str(ops[-1].value) if ops and ops[-1].do == "answer" else ""
     try:
-        value, stop = json.JSONDecoder().raw_decode(text, start)
+        value, stop = json.JSONDecoder().raw_decode(text, start := text.index("{"))
     except ValueError:
         return None
     return Fields(text[:start], value, text[stop:]) if len(value) >= 2 and "{" not in text[stop:] else None

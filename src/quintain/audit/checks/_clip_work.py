@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
@@ -152,33 +152,27 @@ def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
     if fields is None or not full:
         return None
 
-    def lacking(parts: Sequence[Part]) -> tuple[Op, ...]:
-        return (*ops[:-1], answer(fields.without(*parts)))
-
     def free(losses: Sequence[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
         ctx.count_comparisons(len(losses))
-        scores = [run.score for run in runs_of(ctx, task, [*map(lacking, losses)])]
-        return [one for one, paid in zip(losses, scores, strict=True) if paid is not None and paid >= full - EPSILON]
+        tried = runs_of(ctx, task, [(*ops[:-1], answer(fields.without(*lost))) for lost in losses])
+        return [lost for lost, run in zip(losses, tried, strict=True) if run.score and run.score >= full - EPSILON]
 
-    for group in fields.groups:
+    lists = [[(key, place) for place in range(len(item))] for key, item in fields.value.items() if is_list(item)]
+    for group in (fields.keys, *lists):
         single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
         pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
         for three in itertools.combinations(single, 3):
-            if not {*pairs} & {*itertools.combinations(three, 2)}:
-                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
-                losses = [some for size in (1, 2, 3) for some in itertools.combinations(three, size)]
+            losses = [lost for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
+            if not {*pairs} & {*losses}:
                 names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in three)
+                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
                 return paid_by(
-                    ctx,
-                    "cut_off",
-                    f"an answer that lacks any one of {names} is paid in full, and less without two: it is cut off",
-                    *(solves(task, lacking(some)) for some in losses),
-                    solves(task, ops),
-                    expected="less for each part that is wrong or missing",
-                    observed=f"{full:g} without any one of {names}",
+                    ctx, "cut_off", f"an answer that lacks one of {names} is paid in full, and less without two",
+                    *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
+                    expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
                     teaches="to leave out a part that costs nothing",
                     at_most="likely" if _SPARE.search(prompt) else "proven",
-                )
+                )  # fmt: skip
     return None
 
 

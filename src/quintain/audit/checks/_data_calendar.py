@@ -18,7 +18,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, reset
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import text_of
+from ._drift_words import show, text_of
+from ._reward_runs import SURE, UNSURE
 
 TASKS, LEAST = 12, 3
 """Tasks that are read, and tasks that must show the same kind of error."""
@@ -66,7 +67,7 @@ def _day(text: str) -> date | None:
 @relation
 def contradicted(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each record shows an error of the kind that `data` names."""
-    return all(any(kind == evidence.data for kind, _ in errors(_read(record))) for record in records)
+    return all(evidence.data in dict(errors(_read(record))) for record in records)
 
 
 def _read(record: Record) -> str:
@@ -82,24 +83,16 @@ def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
     dated = [text for _, text in read if _DATE.search(text) or _TIME.search(text)]
     ctx.count_comparisons(len(dated))
     for kind, what in KINDS.items():
-        wrong = [(probe, text) for probe, text in read if kind in dict(errors(text))]
-        if len(wrong) < LEAST:
-            continue
-        said = [repr(ctx.oracle(probe.ops[0].name)) for probe, _ in wrong]
-        is_topic = any(map(_NAMED.search, said)) or any(_ABOUT.search(text) for _, text in wrong)
-        is_sure = kind == "weekday" and 2 * len(wrong) >= len(dated) and not is_topic
-        yield ctx.finding(
-            what,
-            *(probe for probe, _ in wrong[:LEAST]),
-            relation=f"{__name__}:contradicted",
-            marks=("prompt",),
-            data=kind,
-            minimise=0,
-            part="T",
-            tasks=[probe.ops[0].name for probe, _ in wrong],
-            expected="dates and times of the Gregorian calendar",
-            observed=[said for _, text in wrong for one, said in errors(text) if one == kind][:6],
-            teaches="a calendar that does not exist",
-            severity="error" if is_sure else "warning",
-            at_most="proven" if is_sure else "likely",
+        wrong = {probe: text for probe, text in read if kind in dict(errors(text))}
+        tasks = [probe.ops[0].name for probe in wrong]
+        is_topic = any(_ABOUT.search(text) for text in wrong.values()) or any(
+            _NAMED.search(repr(ctx.oracle(task))) for task in tasks
         )
+        is_sure = kind == "weekday" and 2 * len(wrong) >= len(dated) and not is_topic
+        if len(wrong) >= LEAST:
+            yield show(
+                ctx, what, contradicted, *list(wrong)[:LEAST], marks=("prompt",), data=kind, part="T", tasks=tasks,
+                expected="days and times of the Gregorian calendar", teaches="a calendar that does not exist",
+                observed=[said for text in wrong.values() for one, said in errors(text) if one == kind][:6],
+                **(SURE if is_sure else UNSURE),
+            )  # fmt: skip

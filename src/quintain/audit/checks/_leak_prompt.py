@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
@@ -16,8 +15,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Probe, Record, answer, ask, number, reset, score
 from quintain.audit.kernel.registry import relation
 
+from ._drift_words import show
 from ._leak_splits import CONTENTS
-from ._reward_facts import Solution
 from ._unsolv_runs import solution_runs
 
 TASKS = 4
@@ -60,17 +59,10 @@ def example(ctx: AuditContext) -> Iterator[Finding | None]:
     probes = [Probe((reset(task, mark="prompt"), answer(text), score())) for task, text in pairs]
     if len(held) >= 2 and hands_back(ctx.play_all(probes), Evidence("", data=full)):
         yield ctx.finding(
-            "the example in the prompt is the answer",
-            *probes,
-            relation=f"{__name__}:hands_back",
-            marks=("score",),
-            data=full,
-            minimise=0,
-            part="T",
-            expected="an example with values of its own",
-            observed=probes[0].ops[1].value,
-            teaches="to copy the example",
-        )
+            "the example in the prompt is the answer", *probes, relation=f"{__name__}:hands_back", marks=("score",),
+            data=full, minimise=0, part="T", expected="an example with values of its own",
+            observed=probes[0].ops[1].value, teaches="to copy the example",
+        )  # fmt: skip
 
 
 def _is_told(prompt: str, said: str) -> bool:
@@ -81,19 +73,17 @@ def _is_told(prompt: str, said: str) -> bool:
     start = prompt.find(said) if len(said) >= LONG else -1
     rest = prompt[:start] + prompt[start + len(said) :]
     facts = {word for word in re.findall(r"\w[\w-]*", said) if len(word) > 1 and re.search(r"\d", word)}
-    lines = [line for line in rest.splitlines() if len(line) >= LONG // 2]
-    pairs = [(one, line) for one in said.splitlines() if len(one) >= LONG // 2 for line in lines]
-    is_one_of_several = any(difflib.SequenceMatcher(None, *pair).ratio() > ALIKE for pair in pairs)
-    return start >= 0 and len(facts) >= 2 and all(fact in rest for fact in facts) and not is_one_of_several
+    own, lines = ([line for line in text.splitlines() if len(line) >= LONG // 2] for text in (said, rest))
+    is_choice = any(difflib.SequenceMatcher(None, one, line).ratio() > ALIKE for one in own for line in lines)
+    return start >= 0 and len(facts) >= 2 and all(fact in rest for fact in facts) and not is_choice
 
 
 @relation
 def hands_over(records: Sequence[Record], evidence: Evidence) -> bool:
     """Text and answer of the first record's task stand in the prompts of the others, which do not pay for it."""
     text, full = evidence.data
-    said = str(records[0].ops[1].value)
+    said, shown = str(records[0].ops[1].value), [str(record.at("prompt").value) for record in records]
     own, *rest = [(number(record.at("score")) or 0.0) >= full - 1e-9 for record in records]
-    shown = [str(record.at("prompt").value) for record in records]
     is_there = text in shown[0] and all(text in prompt and said in prompt for prompt in shown[1:])
     return is_there and own and not any(rest)
 
@@ -105,33 +95,21 @@ def _another(ctx: AuditContext) -> Finding | None:
     ctx.count_comparisons(len(known))
     own = {run.task: run.prompt[len(common) :].strip() for run in known}
     shown = [run for run in known if len(own[run.task]) >= LONG and own[run.task] in common]
+    others = [run.task for run in known if run not in shown][:2]
     for run in shown if 5 * len(shown) <= len(known) else ():  # Else the prompt holds what all tasks are about.
-        said = [text for text in (*_blocks(common), str(run.ops[-1].value)) if text in common]
-        others = [other.task for other in known if other not in shown][:2]
-        for text in said:
+        for text in (*_blocks(common), str(run.ops[-1].value)):
             probes = [Probe((reset(one, mark="prompt"), answer(text), score())) for one in (run.task, *others)]
             data = [own[run.task], run.full]
-            if hands_over(ctx.play_all(probes), Evidence("", data=data)):
-                return _shown(ctx, run, probes, data=data)
+            if text in common and hands_over(ctx.play_all(probes), Evidence("", data=data)):
+                splits = ctx.play_probe(Probe((ask(CONTENTS, mark="contents"),))).at("contents").value
+                is_sure = not next(iter(splits or ()), "train").startswith("train")
+                return show(
+                    ctx, "the prompt shows a task of the audited split with its answer", hands_over, *probes,
+                    marks=("prompt", "score"), data=data, part="T", tasks=(run.task,), observed=text,
+                    at_most="proven" if is_sure else "likely", expected="an example that is no task of this split",
+                    teaches="to copy the answer of this task",
+                )  # fmt: skip
     return None
-
-
-def _shown(ctx: AuditContext, run: Solution, probes: Sequence[Probe], *, data: list[Any]) -> Finding | None:
-    splits: Any = ctx.play_probe(Probe((ask(CONTENTS, mark="contents"),))).at("contents").value
-    return ctx.finding(
-        "the prompt shows a task of the audited split with its answer",
-        *probes,
-        relation=f"{__name__}:hands_over",
-        marks=("prompt", "score"),
-        data=data,
-        minimise=0,
-        part="T",
-        tasks=(run.task,),
-        at_most="likely" if next(iter(splits or ()), "train").startswith("train") else "proven",
-        expected="an example that is no task of this split",
-        observed=probes[0].ops[1].value,
-        teaches="to copy the answer of this task",
-    )
 
 
 def _blocks(text: str) -> list[str]:

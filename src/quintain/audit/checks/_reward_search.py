@@ -284,22 +284,18 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
 def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Finding | None:
     """Returns a finding for one field of an answer that is paid as all, though each other one costs if it is wrong."""
     keys = [key for key, _ in fields.keys]
-
-    def saying(text: str) -> tuple[Op, ...]:
-        return (*solution.ops[:-1], answer(text))
-
-    lone = [saying(fields.saying({key: fields.value[key]})) for key in keys]
-    wrong = [saying(fields.without((key, -1))) for key in keys]
-    played = runs(ctx, solution, [*lone, *wrong])
+    texts = [*(fields.saying({key: fields.value[key]}) for key in keys), *(fields.without((key, -1)) for key in keys)]
+    ways = [(*solution.acts, answer(text)) for text in texts]
+    played = runs(ctx, solution, ways)
     ctx.count_comparisons(len(played))
-    free = {key for key, run in zip(keys, played[len(keys) :], strict=True) if run.score is None or pays(solution, run)}
-    for key, way, run in zip(keys, lone, played, strict=False):
-        others = [place for place, name in enumerate(keys) if name != key]
-        if len(others) >= 2 and free <= {key} and pays(solution, run):
+    full = [run.score is None or pays(solution, run) for run in played]
+    for key, way, is_paid in zip(keys, ways, full, strict=False):
+        others = [place for place, name in enumerate(keys, len(keys)) if name != key]
+        if len(others) >= 2 and is_paid and not any(full[place] for place in others):
             return paid_unlike(
                 ctx, f"an answer with {key} alone is paid as one with all fields", solves(solution.task, way),
-                *(solves(solution.task, wrong[place]) for place in others), paid=("full", *["less"] * len(others)),
-                full=solution.full, observed=run.score, teaches="to leave out what might be wrong",
+                *(solves(solution.task, ways[place]) for place in others), paid=("full", *["less"] * len(others)),
+                full=solution.full, observed=way[-1].value, teaches="to leave out what might be wrong",
                 expected=f"less than {solution.full:g}: a wrong value of each other field costs reward",
             )  # fmt: skip
     return None
