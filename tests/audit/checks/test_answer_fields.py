@@ -105,6 +105,10 @@ class Given(Exact):
         return sum(self.share(key, given) for key in given) / len(given) if {*given} <= {*KEYS} and given else 0.0
 
 
+class SaidGiven(Given):
+    ASKED = "Reply with JSON: name, city, phone, member, items. Leave out what you do not know."
+
+
 class NameAlone(Exact):
     def paid(self, given):
         return self.share("name", given)
@@ -207,8 +211,9 @@ def test_sound_record_is_left_alone(forms: Path, name: str, checks: list[Check])
     assert not found(forms, name, checks)
 
 
-def test_bonus_that_the_prompt_names_is_no_proven_error(forms: Path) -> None:
-    [one] = found(forms, "SaidBonus", [half_filled])
+@pytest.mark.parametrize(("name", "check"), [("SaidBonus", half_filled), ("SaidGiven", partial_work)])
+def test_prompt_that_asks_for_less_has_no_proven_error(forms: Path, name: str, check: Check) -> None:
+    [one] = found(forms, name, [check])
     assert one.confidence == "likely"
 
 

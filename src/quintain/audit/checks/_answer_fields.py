@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,12 @@ from quintain.audit.kernel.probe import Op
 
 from ._judge_lines import wrong
 
+SPARE = re.compile(
+    r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit"
+    r"|skip|unsure|know)\b",
+    re.IGNORECASE,
+)
+"""Words by which a task may ask for less than all fields or entries."""
 Part = tuple[str, int]
 """A field, and the place of an entry of its list; -1 stands for the whole field."""
 

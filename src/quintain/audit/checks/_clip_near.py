@@ -145,7 +145,7 @@ def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
 
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a number far above, far below, or without its minus sign is not paid in full beside other words."""
+    """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
     for said in _numbers(ctx, alone=False):
         end = abs(said.value) * 37 + 1009
         above, below, unsigned = said.paid(ctx, end, -end, abs(said.value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
-from ._answer_fields import Part, fields_of
+from ._answer_fields import SPARE, Part, fields_of
 from ._clip_states import EPSILON, holds, paid_by
 from ._reward_runs import runs_of
 from ._same_wide import kinds, known
@@ -109,13 +108,6 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 # --- calls with several fields ---
 
 
-_SPARE = re.compile(
-    r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of)\b",
-    re.IGNORECASE,
-)
-"""Words by which a task may ask for less than all fields or entries."""
-
-
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
@@ -143,7 +135,7 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
-    """Returns a finding for three fields, or entries of a list, of which one may be lost for free, two for less.
+    """Returns a finding for three parts of an answer, of which one may be lost for free, two for less.
 
     Three lost are paid still less: so the reward counts each, and its sum is cut off.
     """
@@ -171,7 +163,7 @@ def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
                     *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
                     expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
                     teaches="to leave out a part that costs nothing",
-                    at_most="likely" if _SPARE.search(prompt) else "proven",
+                    at_most="likely" if SPARE.search(prompt) else "proven",
                 )  # fmt: skip
     return None
 

@@ -80,7 +80,7 @@ def _is_told(prompt: str, said: str) -> bool:
 
 @relation
 def hands_over(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Text and answer of the first record's task stand in the prompts of the others, which do not pay for it."""
+    """Text and answer of the first task stand in the other prompts, whose tasks do not pay for it."""
     text, full = evidence.data
     said, shown = str(records[0].ops[1].value), [str(record.at("prompt").value) for record in records]
     own, *rest = [(number(record.at("score")) or 0.0) >= full - 1e-9 for record in records]
@@ -106,7 +106,7 @@ def _another(ctx: AuditContext) -> Finding | None:
                 return show(
                     ctx, "the prompt shows a task of the audited split with its answer", hands_over, *probes,
                     marks=("prompt", "score"), data=data, part="T", tasks=(run.task,), observed=text,
-                    at_most="proven" if is_sure else "likely", expected="an example that is no task of this split",
+                    at_most="proven" if is_sure else "likely", expected="an example that is not in this split",
                     teaches="to copy the answer of this task",
                 )  # fmt: skip
     return None

@@ -23,7 +23,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score, state
 from quintain.audit.kernel.registry import probe_function, relation
 
-from ._answer_fields import Fields, fields_of
+from ._answer_fields import SPARE, Fields, fields_of
 from ._drift_words import show
 from ._reward_acts import (
     giving,
@@ -257,7 +257,7 @@ def misled(op: Op) -> Op | None:
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the first steps by one tool, or one field of an answer, are paid less, if another wrong one is."""
+    """Checks that the first few steps, or one field, are paid less than all, if a wrong further one is."""
     solved = paid(ctx, 4)
     known = [(solution, steps) for solution in solved if (steps := _alike(solution))]
     answered = [(solution, fields) for solution in solved if (fields := fields_of(solution.ops)) is not None]
@@ -282,7 +282,7 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Finding | None:
-    """Returns a finding for one field of an answer that is paid as all, though each other one costs if it is wrong."""
+    """Returns a finding for one field that is paid as all, though each other one costs if wrong."""
     keys = [key for key, _ in fields.keys]
     texts = [*(fields.saying({key: fields.value[key]}) for key in keys), *(fields.without((key, -1)) for key in keys)]
     ways = [(*solution.acts, answer(text)) for text in texts]
@@ -296,6 +296,7 @@ def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Findin
                 ctx, f"an answer with {key} alone is paid as one with all fields", solves(solution.task, way),
                 *(solves(solution.task, ways[place]) for place in others), paid=("full", *["less"] * len(others)),
                 full=solution.full, observed=way[-1].value, teaches="to leave out what might be wrong",
+                at_most="likely" if SPARE.search(solution.prompt) else "proven",
                 expected=f"less than {solution.full:g}: a wrong value of each other field costs reward",
             )  # fmt: skip
     return None

@@ -298,7 +298,7 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _cut_prompt(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for prompts that end at one length and lack a number of the answer that all others show."""
+    """Returns a finding for prompts that end at one length, before a number that other prompts show."""
     known = [(run, _figures(run.ops)) for run in solution_runs(ctx)]
     longest = max((len(run.prompt) for run, _ in known), default=0)
     cut = {run.task for run, _ in known if len(run.prompt) == longest}
