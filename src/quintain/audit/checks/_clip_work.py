@@ -111,8 +111,8 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
-    yield next(filter(None, (_cut_off(ctx, task) for task in ctx.sample_tasks(ANSWERED))), None)
-    reported: set[str] = set()
+    reported, tried = set[str](), set[tuple[Part, ...]]()
+    yield next(filter(None, (_cut_off(ctx, task, tried) for task in ctx.sample_tasks(ANSWERED))), None)
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
         for place, first, second, calls in _pairs(ctx, ops) if full else ():
@@ -134,10 +134,10 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                 )
 
 
-def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
+def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:
     """Returns a finding for three parts of an answer, of which one may be lost for free, two for less.
 
-    Three lost are paid still less: so the reward counts each, and its sum is cut off.
+    Three lost are paid still less: so the reward counts each, and its sum is cut off. Known parts are not tried again.
     """
     ops = ctx.oracle(task) or ()
     fields, full = fields_of(ops), ctx.solution_score(task)
@@ -150,7 +150,8 @@ def _cut_off(ctx: AuditContext, task: str) -> Finding | None:
         return [lost for lost, run in zip(losses, tried, strict=True) if run.score and run.score >= full - EPSILON]
 
     lists = [[(key, place) for place in range(len(item))] for key, item in fields.value.items() if is_list(item)]
-    for group in (fields.keys, *lists):
+    for group in [some for some in (fields.keys, *lists) if len(some) > 2 and tuple(some) not in known]:
+        known.add(tuple(group))
         single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
         pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
         for three in itertools.combinations(single, 3):
