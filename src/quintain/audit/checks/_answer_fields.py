@@ -14,7 +14,7 @@ from ._judge_lines import wrong
 
 SPARE = re.compile(
     r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit"
-    r"|skip|unsure|know)\b",
+    r"|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
     re.IGNORECASE,
 )
 """Words by which a task may ask for less than all fields or entries."""

@@ -33,7 +33,7 @@ _DATE = re.compile(
 _FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
 _TIME = re.compile(r"(?<![\d:.])(\d\d):([0-5]\d)(?![\d:])")
 _ABOUT = re.compile(
-    r"weekday|day of the week|(what|which) day|calendar|contradict|inconsisten|mistake|typo", re.IGNORECASE
+    r"weekday|day of the week|(what|which) day|calendar|contradict|consisten|valid|mistake|typo|fiction", re.IGNORECASE
 )
 _NAMED = re.compile("|".join(_DAYS), re.IGNORECASE)
 KINDS = {
