@@ -68,6 +68,26 @@ class Evaluated(Exact):
         return (known.get(cost, cost), known.get(portions, portions)) == self.TASKS[self.task]
 
 
+class Signed(Exact):
+    TASKS = {"a": (-2282, 5), "b": (-950, 4), "c": (-1207, 6)}
+
+    def score(self):
+        return float(self.said == self.oracle(self.task)[0]["answer"])
+
+    def oracle(self, task):
+        return [{"answer": f"Answer: {self.TASKS[task][0] / 100} EUR"}]
+
+
+class Unsigned(Signed):
+    def score(self):
+        return float(self.said.replace("-", "") == self.oracle(self.task)[0]["answer"].replace("-", ""))
+
+
+class Difference(Unsigned):
+    def reset(self, task, seed):
+        return f"{super().reset(task, seed)} How much is the difference?"
+
+
 class Example(Exact):
     def reset(self, task, seed):
         return f"{super().reset(task, seed)} Such as {json.dumps(self.shown())}"
@@ -101,6 +121,7 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("Larger", near, "a wrong number is paid in full: a hundred times it"),
         ("Larger", far_fields, "a number far from the right one is paid in full in a field of the answer"),
+        ("Unsigned", far_fields, "a number without its minus sign is paid in full in a field of the answer"),
         ("Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not"),
         ("Answered", example, "the example in the prompt is the answer"),
         ("Evaluated", answer_battery, "an answer with the name of each field in place of its value is paid in full"),
@@ -110,6 +131,11 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wrong_field_that_is_paid_is_proven(costs: Path, name: str, check: Check, title: str) -> None:
     [one] = found(costs, name, [check])
     assert (one.confidence, one.severity, one.title) == ("proven", "error", title)
+
+
+@pytest.mark.parametrize("name", ["Signed", "Difference"])
+def test_sign_that_counts_or_is_not_asked_for_is_left_alone(costs: Path, name: str) -> None:
+    assert not [one for one in found(costs, name, [far_fields, near]) if one.stops]
 
 
 def test_example_with_values_of_its_own_is_left_alone(costs: Path) -> None:

@@ -14,9 +14,15 @@ from quintain.audit.kernel.probe import Op, Probe, answer, call, number, reset
 
 from ._clip_states import EPSILON, paid_by
 
+_NEGATIVE = re.compile(r"(?:\D*[^\w.-])?(-\d{1,15}(?:\.\d{1,12})?)(?:[^\w.]\D*)?")
+"""Text with one number, which is negative."""
 _FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
 APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
 """Words of a prompt after which a near number may be right."""
+_UNSIGNED = re.compile(
+    r"absolut|magnitude|\bhow (much|far|many)\b|differ|distance|chang|drop|fall|fell|below|minus|loss|debt|owe|deficit"
+)
+"""Words of a prompt after which a negative number may be said without its sign."""
 _BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\bmax\b|\bmin\b")
 """Words of a prompt after which a number on one side of another may be right."""
 PRECISE = re.compile(r"decimal|digit|exact|to the cent")
@@ -65,7 +71,9 @@ def _numbers(ctx: AuditContext, *, alone: bool) -> Iterator[_Number]:
         value = numeric(text)
         if alone and full and value is not None:
             yield _Number(task, ops, full, text, value)
-        for found in itertools.islice(_FIELD.finditer(text), 3) if full and not alone else ():
+        labelled = _NEGATIVE.fullmatch(text) if value is None else None
+        places = [labelled] if labelled else [*itertools.islice(_FIELD.finditer(text), 3)]
+        for found in places if full and not alone else ():
             if (value := numeric(found[1])) is not None:
                 yield _Number(task, ops, full, found[1], value, text[: found.start(1)], text[found.end(1) :])
 
@@ -96,6 +104,7 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
         far = ends[are_paid.index(False)]
         words = _prompt(ctx, said.task)
         is_plain = is_plain or bool(PRECISE.search(words) and how.startswith("four units"))
+        is_plain = is_plain and not (how == "its negative" and value < 0 and _UNSIGNED.search(words))
         is_tolerance = _is_tolerance(ctx, said, near=wrong_value)
         uneven = _uneven(ctx, said) if is_tolerance else None
         if uneven is not None:
@@ -136,22 +145,25 @@ def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
 
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a number far above, or far below, the right one in a field is not paid in full."""
+    """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
     for said in _numbers(ctx, alone=False):
         end = abs(said.value) * 37 + 1009
-        above, below = said.paid(ctx, end, -end)
+        above, below, unsigned = said.paid(ctx, end, -end, abs(said.value))
         ctx.count_comparisons()
-        if _BOUND.search(_prompt(ctx, said.task)) or above == below:
+        is_turned = unsigned and said.value < 0 and not above and not below
+        if (_UNSIGNED if is_turned else _BOUND).search(_prompt(ctx, said.task)) or (above == below and not is_turned):
             continue
-        texts = [spelled(value, said.text) for value in ((end, -end) if above else (-end, end))]
+        values = (abs(said.value), end) if is_turned else (end, -end) if above else (-end, end)
+        texts = [spelled(value, said.text) for value in values]
+        what = "without its minus sign" if is_turned else "far from the right one"
         found = paid_by(
             ctx,
             "pays_wrong",
-            "a number far from the right one is paid in full in a field of the answer",
+            f"a number {what} is paid in full in a field of the answer",
             *map(said.says, (said.text, *texts)),
-            expected=f"less for it than for {said.text}, as for one far on the other side",
+            expected=f"less for it than for {said.text}, as for {texts[1]}",
             observed=f"{said.before}{texts[0]}{said.after}"[-300:],
-            teaches="that any large, or any small, number is right",
+            teaches="that the sign does not matter" if is_turned else "that any large, or any small, number is right",
         )
         if found is not None:
             yield found

@@ -167,6 +167,8 @@ RULES: dict[str, Rule] = {
 CLEAN_RULES: dict[str, Rule] = {
     # Without one field, without another, without both, and the whole.
     "rounds": lambda s, parts, data: min(s[:2]) >= s[3] - EPSILON and s[2] < s[3] - EPSILON,
+    # Each of three lost, each two of them, all three, and the whole.
+    "cut_off": lambda s, parts, data: min(s[:3]) >= s[7] - EPSILON > max(s[3:6]) and s[6] < min(s[3:6]) - EPSILON,
     # Without damage, with one, with another one, with both.
     "grows": lambda s, parts, data: min(s[1:3]) > s[0] + EPSILON and s[3] > max(s[1:3]) + EPSILON,
     "makes_good": lambda s, parts, data: max(s[1:3]) < s[0] - EPSILON and s[3] > max(s[1:3]) + EPSILON,

@@ -8,19 +8,23 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, number, reset
+from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
+from ._answer_fields import SPARE, Part, fields_of
 from ._clip_states import EPSILON, holds, paid_by
+from ._reward_runs import runs_of
 from ._same_wide import kinds, known
 
 ACTS = 16
 """Writes that are tried in a task."""
 TASKS, PAIRS = 4, 6
 """Tasks of which calls are shortened; pairs of fields that are left out of one call."""
+ANSWERED, FIELDS = 8, 6
+"""Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
     "grows": "is paid, and twice is paid more",
     "makes_good": "costs something, and twice costs less",
@@ -104,10 +108,11 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 # --- calls with several fields ---
 
 
-@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=66)
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that two fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
-    reported: set[str] = set()
+    """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
+    reported, tried = set[str](), set[tuple[Part, ...]]()
+    yield next(filter(None, (_cut_off(ctx, task, tried) for task in ctx.sample_tasks(ANSWERED))), None)
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
         for place, first, second, calls in _pairs(ctx, ops) if full else ():
@@ -127,6 +132,41 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                     observed=f"{full:g} without either",
                     teaches="to leave out work that rounding pays for",
                 )
+
+
+def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:
+    """Returns a finding for three parts of an answer, of which one may be lost for free, two for less.
+
+    Three lost are paid still less: so the reward counts each, and its sum is cut off. Known parts are not tried again.
+    """
+    ops = ctx.oracle(task) or ()
+    fields, full = fields_of(ops), ctx.solution_score(task)
+    if fields is None or not full:
+        return None
+
+    def free(losses: Sequence[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
+        ctx.count_comparisons(len(losses))
+        tried = runs_of(ctx, task, [(*ops[:-1], answer(fields.without(*lost))) for lost in losses])
+        return [lost for lost, run in zip(losses, tried, strict=True) if run.score and run.score >= full - EPSILON]
+
+    lists = [[(key, place) for place in range(len(item))] for key, item in fields.value.items() if is_list(item)]
+    for group in [some for some in (fields.keys, *lists) if len(some) > 2 and tuple(some) not in known]:
+        known.add(tuple(group))
+        single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
+        pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
+        for three in itertools.combinations(single, 3):
+            losses = [lost for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
+            if not {*pairs} & {*losses}:
+                names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in three)
+                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
+                return paid_by(
+                    ctx, "cut_off", f"an answer that lacks one of {names} is paid in full, and less without two",
+                    *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
+                    expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
+                    teaches="to leave out a part that costs nothing",
+                    at_most="likely" if SPARE.search(prompt) else "proven",
+                )  # fmt: skip
+    return None
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:

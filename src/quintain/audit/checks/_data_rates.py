@@ -63,16 +63,10 @@ def rates(ctx: AuditContext) -> Iterator[Finding | None]:
         if found is not None and _is_off(*found, float(rate)):
             hits, count = found
             yield ctx.finding(
-                f"{name} is declared as {rate:g} and seen as {hits / count:.3g}",
-                *probes,
-                relation=f"{__name__}:off_rate",
-                data=[name, rate],
-                minimise=0,
-                part="C",
-                expected=rate,
-                observed={"hits": hits, "of": count},
-                teaches="a wrong frequency of events",
-            )
+                f"{name} is declared as {rate:g} and seen as {hits / count:.3g}", *probes,
+                relation=f"{__name__}:off_rate", data=[name, rate], minimise=0, part="C", expected=rate,
+                observed={"hits": hits, "of": count}, teaches="a wrong frequency of events",
+            )  # fmt: skip
 
 
 def _counted(records: Sequence[Record]) -> Tables:

@@ -75,18 +75,11 @@ def unsteady(ctx: AuditContext, ends: Sequence[Ending], times: int, *, later: Se
             ways.append((waits, (Op("score", times=times, mark="many"), *later), 1))
         for title, asked, tries in ways:
             finding = ctx.finding(
-                title,
-                Probe((*end.ops, *asked)),
-                relation=f"{__name__}:wavers",
-                marks=tuple(op.mark for op in asked if op.do == "score"),
-                tries=tries,
-                minimise=10,
-                part="V",
-                tasks=(end.task,),
-                expected=f"{len(values)} equal verdicts",
-                observed="; ".join(f"{values.count(kind)} x {kind}" for kind in dict.fromkeys(values)),
-                teaches=TEACHES,
-            )
+                title, Probe((*end.ops, *asked)), relation=f"{__name__}:wavers",
+                marks=tuple(op.mark for op in asked if op.do == "score"), tries=tries, minimise=10, part="V",
+                tasks=(end.task,), expected=f"{len(values)} equal verdicts",
+                observed="; ".join(f"{values.count(kind)} x {kind}" for kind in dict.fromkeys(values)), teaches=TEACHES,
+            )  # fmt: skip
             if finding is not None:
                 yield finding
                 return

@@ -17,8 +17,9 @@ from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
-from quintain.audit.kernel.probe import Op, Probe, number, reset
+from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
+from ._answer_fields import fields_of
 from ._flaky_ends import SCORE, Ending, by_process, contexts, unsteady
 from ._same_scripts import doing, other_values, seems_to_read
 from ._same_wide import kinds, known
@@ -29,7 +30,7 @@ TIMES, CHEAP_S = 16, 0.15
 """Verdicts on an end, and seconds that they may take together; of a slow verifier fewer are asked for."""
 
 
-@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=51)
+@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks",), value=51)
 def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that nearly right or damaged work gets the same score each time and in every process."""
     ways = [(task, *_way(ctx, task)) for task in _tasks(ctx)]
@@ -73,7 +74,10 @@ def _ends(ctx: AuditContext, task: str, ops: tuple[Op, ...]) -> Iterator[Ending]
 
 
 def _a_line_wrong(op: Op) -> Iterator[Op]:
-    """Yields the op with its first line of content changed, and with its last one changed."""
+    """Yields the op with its first line of content changed, and with its last one changed; or two of its fields."""
+    if (fields := fields_of([op])) is not None:
+        yield from (answer(fields.without(key)) for key in fields.keys[-LINES:])
+        return
     texts = op.value.items() if is_dict(op.value) else [("", op.value)]
     for name, text in texts:
         lines = text.split("\n") if isinstance(text, str) else []

@@ -60,20 +60,15 @@ def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findin
         even, (one, ops) = taken[said], odd[0]
         if len(even) >= max(_LEAST, 2 * len(odd)):
             yield ctx.finding(
-                f"{said} is the right answer in most tasks of a kind, and not in some",
-                solves(one.task, ops),
-                solves(one.task, one.ops),
-                *(solves(other.task, way) for other, way in even[:3]),
-                relation=f"{__name__}:unevenly",
-                marks=("score",),
-                data=[one.full, *(other.full for other, _ in even[:3])],
-                minimise=0,
-                part="V",
+                f"{said} is the right answer in most tasks of a kind, and not in some", solves(one.task, ops),
+                solves(one.task, one.ops), *(solves(other.task, way) for other, way in even[:3]),
+                relation=f"{__name__}:unevenly", marks=("score",),
+                data=[one.full, *(other.full for other, _ in even[:3])], minimise=0, part="V",
                 tasks=[other.task for other, _ in odd],
                 expected=f"{one.full:g}, as in {len(even)} other tasks of this kind",
                 observed=f"less: {_own(one)!r} is right and {ops[-1].value!r} is not",
                 teaches="that spelling sometimes decides the reward",
-            )
+            )  # fmt: skip
             return
 
 

@@ -164,19 +164,11 @@ def _finding(ctx: AuditContext, report: LineReport, what: Way) -> Finding | None
     full, task = report.solution.full or 0.0, report.solution.task
     shown = way[report.place].value
     return show(
-        ctx,
-        _MANNERS[manner],
-        paid_as_right,
-        solves(task, way),
-        solves(task, false),
-        marks=("score", "report"),
-        data=full,
-        part="V",
-        class_="judge" if "judge" in ctx.offers else "reward_hack",
+        ctx, _MANNERS[manner], paid_as_right, solves(task, way), solves(task, false), marks=("score", "report"),
+        data=full, part="V", class_="judge" if "judge" in ctx.offers else "reward_hack",
         expected=f"less than {full:g}, as for a report that is wrong there",
-        observed=(shown[report.argument] if report.argument else shown)[:400],
-        teaches="to say everything, or nothing",
-    )
+        observed=(shown[report.argument] if report.argument else shown)[:400], teaches="to say everything, or nothing",
+    )  # fmt: skip
 
 
 @relation

@@ -185,14 +185,8 @@ def _has_threshold(ctx: AuditContext) -> bool:
 def _finding(ctx: AuditContext, known: Scale, title: str, *, law: Relation) -> Finding | None:
     said = (*known.grades, *BEYOND)
     return show(
-        ctx,
-        title,
-        law,
-        _saying(ctx, [known.form], said),
-        marks=[known.form.format(number) for number in said],
-        data=[known.form, [*known.grades]],
-        part="V",
-        expected="more for each greater number",
+        ctx, title, law, _saying(ctx, [known.form], said), marks=[known.form.format(number) for number in said],
+        data=[known.form, [*known.grades]], part="V", expected="more for each greater number",
         observed={known.form.format(number): found for number, found in known.grades.items()},
         teaches="nothing, for work that is half right" if law is flat_end else "to be good rather than the best",
-    )
+    )  # fmt: skip

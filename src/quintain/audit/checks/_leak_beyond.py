@@ -125,15 +125,7 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     how = f"in {hit.code}" if hit.code else WHY[hit.why]
     text = read_text(ctx.play_probe(Probe((*head, read))).at("read"))
     return ctx.finding(
-        f"{hit.op.name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
-        probe,
-        *beside,
-        relation=relation,
-        marks=("hidden", "read"),
-        data=data,
-        minimise=20,
-        tasks=[task],
-        expected="nothing of what the task hides",
-        observed=text[:600],
-        teaches=TEACHES,
-    )
+        f"{hit.op.name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}", probe, *beside, relation=relation,
+        marks=("hidden", "read"), data=data, minimise=20, tasks=[task], expected="nothing of what the task hides",
+        observed=text[:600], teaches=TEACHES,
+    )  # fmt: skip

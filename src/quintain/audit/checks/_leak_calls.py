@@ -85,14 +85,7 @@ def shown_calls(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
             result = records[0].at("read")
             text = "\n".join(_declared_sentences(result)) if probes is declared else read_text(result)
             yield ctx.finding(
-                f"{what} spells out a call that solves the task",
-                *probes,
-                relation=f"{__name__}:{relation.__name__}",
-                marks=("oracle", "read"),
-                data=place,
-                minimise=0,
-                part="H" if probes is declared else "S",
-                expected="nothing of the solution",
-                observed=text[-600:],
-                teaches=TEACHES,
-            )
+                f"{what} spells out a call that solves the task", *probes, relation=f"{__name__}:{relation.__name__}",
+                marks=("oracle", "read"), data=place, minimise=0, part="H" if probes is declared else "S",
+                expected="nothing of the solution", observed=text[-600:], teaches=TEACHES,
+            )  # fmt: skip

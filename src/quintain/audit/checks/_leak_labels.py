@@ -103,14 +103,9 @@ def labels(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
             if _tells(expected, first.at("state").value, after=last.at("state").value, calls=writes):
                 yield ctx.finding(
                     f"{look.name} tells beforehand, as {path}, what the solution brings about",
-                    Probe((reset(task), state(), look.marked("read"))),
-                    solved,
-                    relation=f"{__name__}:labelled",
-                    marks=("state", "read"),
-                    data=path,
-                    minimise=0,
+                    Probe((reset(task), state(), look.marked("read"))), solved, relation=f"{__name__}:labelled",
+                    marks=("state", "read"), data=path, minimise=0,
                     expected="the world as it is, and nothing of what it is to become",
-                    observed=spelled(seen.value)[:600],
-                    teaches=TEACHES,
-                )
+                    observed=spelled(seen.value)[:600], teaches=TEACHES,
+                )  # fmt: skip
                 return

@@ -287,19 +287,11 @@ def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sur
     how = f"in {leak.how}" if leak.how in ENCODED else HOW[leak.how]
     return ctx.finding(
         f"{what} shows the hidden {'.'.join(leak.path) or 'answer'} {how}{f': {leak.under}' if leak.under else ''}",
-        probe,
-        *beside,
-        relation=relation,
-        marks=("hidden", "read"),
-        data=data,
-        part="S" if op.do == "call" else "T" if op.do == "reset" else "H",
-        tasks=tasks,
-        expected="nothing of what the task hides",
-        observed=text_of(said(place.seen))[:600],
-        teaches=TEACHES,
-        at_most=sure,
-        severity="error" if sure == "proven" else "warning",
-    )
+        probe, *beside, relation=relation, marks=("hidden", "read"), data=data,
+        part="S" if op.do == "call" else "T" if op.do == "reset" else "H", tasks=tasks,
+        expected="nothing of what the task hides", observed=text_of(said(place.seen))[:600], teaches=TEACHES,
+        at_most=sure, severity="error" if sure == "proven" else "warning",
+    )  # fmt: skip
 
 
 def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:

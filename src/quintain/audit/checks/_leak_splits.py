@@ -64,18 +64,11 @@ def splits_differ(ctx: AuditContext) -> Iterator[Finding | None]:
         same_ids = set(own) == set(value[name])
         at_most: Confidence = "proven" if share >= MANY and not same_ids else "likely"
         yield ctx.finding(
-            f"tasks of the split {split} are tasks of {name}",
-            probe,
-            relation=f"{__name__}:repeats",
-            marks=("contents",),
-            data=[name, len(equal)],
-            minimise=0,
-            part="T",
-            severity="error" if at_most == "proven" else "warning",
-            at_most=at_most,
-            tasks=tuple(equal[:10]),
+            f"tasks of the split {split} are tasks of {name}", probe, relation=f"{__name__}:repeats",
+            marks=("contents",), data=[name, len(equal)], minimise=0, part="T",
+            severity="error" if at_most == "proven" else "warning", at_most=at_most, tasks=tuple(equal[:10]),
             expected=f"tasks of {split} that {name} does not have",
             observed=f"{len(equal)} of {len(own)} tasks are equal in prompt, truth, solution and start state",
             teaches="nothing wrong; but a score on these tasks measures what was learned by heart",
-        )
+        )  # fmt: skip
         return

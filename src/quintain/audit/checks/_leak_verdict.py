@@ -183,19 +183,12 @@ def _finding(
     declared = next((spec for spec in ctx.about.tools if spec.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
     return ctx.finding(
-        f"{tool} tells at {where} whether the episode would be paid now",
-        *probes,
-        relation=f"{__name__}:tells",
-        marks=("read", "score"),
-        data=data,
-        minimise=0,
-        part="V",
+        f"{tool} tells at {where} whether the episode would be paid now", *probes, relation=f"{__name__}:tells",
+        marks=("read", "score"), data=data, minimise=0, part="V",
         expected="nothing that depends on what the verifier wants",
-        observed="one value where the score is full, another wherever it is not",
-        teaches=TEACHES,
-        at_most="likely" if is_said else "proven",
-        severity="warning" if is_said else "error",
-    )
+        observed="one value where the score is full, another wherever it is not", teaches=TEACHES,
+        at_most="likely" if is_said else "proven", severity="warning" if is_said else "error",
+    )  # fmt: skip
 
 
 NAMES = re.compile(r"(?:^|[/_])(?:correct|right|scores?|rewards?|passed|verdict|grade|solved|accepted)(?:$|_)")

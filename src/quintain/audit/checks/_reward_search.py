@@ -20,9 +20,10 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, Record, ask, call, number, reset, same, score, state
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score, state
 from quintain.audit.kernel.registry import probe_function, relation
 
+from ._answer_fields import SPARE, Fields, fields_of
 from ._drift_words import show
 from ._reward_acts import (
     giving,
@@ -256,10 +257,13 @@ def misled(op: Op) -> Op | None:
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that the first few of several steps by one tool are paid less, if a wrong step is."""
-    known = [(solution, steps) for solution in paid(ctx, 4) if (steps := _alike(solution))]
-    if not known:
-        raise ctx.not_checked("no solution calls one tool several times")
+    """Checks that the first few steps, or one field, are paid less than all, if a wrong further one is."""
+    solved = paid(ctx, 4)
+    known = [(solution, steps) for solution in solved if (steps := _alike(solution))]
+    answered = [(solution, fields) for solution in solved if (fields := fields_of(solution.ops)) is not None]
+    if not known and not answered:
+        raise ctx.not_checked("no solution calls one tool several times, or answers with several fields")
+    yield next(filter(None, (_lone_field(ctx, *pair) for pair in answered)), None)
     for solution, steps in known:
         pairs = [(solution.ops[: place + 1], solution.ops[following]) for place, following in itertools.pairwise(steps)]
         ways = [(begun, (*begun, wrong)) for begun, op in pairs for wrong in _spoiled(op)]
@@ -275,6 +279,27 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
                     expected=f"less than {solution.full:g}: a further call is judged, a wrong one costs reward",
                 )  # fmt: skip
                 return
+
+
+def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Finding | None:
+    """Returns a finding for one field that is paid as all, though each other one costs if wrong."""
+    keys = [key for key, _ in fields.keys]
+    texts = [*(fields.saying({key: fields.value[key]}) for key in keys), *(fields.without((key, -1)) for key in keys)]
+    ways = [(*solution.acts, answer(text)) for text in texts]
+    played = runs(ctx, solution, ways)
+    ctx.count_comparisons(len(played))
+    full = [run.score is None or pays(solution, run) for run in played]
+    for key, way, is_paid in zip(keys, ways, full, strict=False):
+        others = [place for place, name in enumerate(keys, len(keys)) if name != key]
+        if len(others) >= 2 and is_paid and not any(full[place] for place in others):
+            return paid_unlike(
+                ctx, f"an answer with {key} alone is paid as one with all fields", solves(solution.task, way),
+                *(solves(solution.task, ways[place]) for place in others), paid=("full", *["less"] * len(others)),
+                full=solution.full, observed=way[-1].value, teaches="to leave out what might be wrong",
+                at_most="likely" if SPARE.search(solution.prompt) else "proven",
+                expected=f"less than {solution.full:g}: a wrong value of each other field costs reward",
+            )  # fmt: skip
+    return None
 
 
 def _alike(solution: Solution) -> list[int]:

@@ -15,6 +15,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Probe, Record, ask, reset
 from quintain.audit.kernel.registry import relation
 
+from ._data_calendar import calendar
 from ._data_rates import rates
 from ._data_shape import misshapen
 from ._data_tables import Row, column, columns, filled, matched, pooled, production_probe, state_probes
@@ -114,17 +115,11 @@ def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
 def _unlike(ctx: AuditContext, probes: Sequence[Probe], data: list[str], *, test: ColumnTest) -> Finding | None:
     is_sure = data[0] != "lacks" and not _depends_on_size(test)
     return ctx.finding(
-        f"{data[1]}.{data[2]} is unlike production's: {test.what}",
-        *probes,
-        relation=f"{__name__}:unlike",
-        data=data,
-        minimise=0,
-        expected={"production": test.reference},
-        observed={"here": test.sample, "effect": round(test.effect, 3), "p": test.p},
-        teaches=TEACHES,
-        severity="error" if is_sure else "warning",
-        at_most="likely" if _depends_on_size(test) else "proven",
-    )
+        f"{data[1]}.{data[2]} is unlike production's: {test.what}", *probes, relation=f"{__name__}:unlike", data=data,
+        minimise=0, expected={"production": test.reference},
+        observed={"here": test.sample, "effect": round(test.effect, 3), "p": test.p}, teaches=TEACHES,
+        severity="error" if is_sure else "warning", at_most="likely" if _depends_on_size(test) else "proven",
+    )  # fmt: skip
 
 
 def _depends_on_size(test: ColumnTest) -> bool:
@@ -139,15 +134,9 @@ def _misshapen(ctx: AuditContext) -> Iterator[Finding | None]:
     rows: Any = ctx.play_probe(probe).at("shape").value
     for name, what, here, there in rows[:4] if is_list(rows) else ():
         yield ctx.finding(
-            f"{name} is unlike production's: {what}",
-            probe,
-            relation=f"{__name__}:misshapes",
-            data=[name, what],
-            minimise=0,
-            expected={"production": there},
-            observed={"here": here},
-            teaches=TEACHES,
-        )
+            f"{name} is unlike production's: {what}", probe, relation=f"{__name__}:misshapes", data=[name, what],
+            minimise=0, expected={"production": there}, observed={"here": here}, teaches=TEACHES,
+        )  # fmt: skip
 
 
-__all__ = ["like_production", "rates"]
+__all__ = ["calendar", "like_production", "rates"]

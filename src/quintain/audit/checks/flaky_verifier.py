@@ -66,16 +66,10 @@ def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons()
         if changed([record], Evidence("", marks, None, ctx.volatile)):
             yield ctx.finding(
-                f"to ask for the score of a {end.how} episode changes its world",
-                probe,
-                relation=f"{__name__}:changed",
-                marks=marks,
-                part="V",
-                tasks=(end.task,),
-                expected=record.at("before").value,
-                observed=record.at("after").value,
-                teaches="that the number of score requests matters",
-            )
+                f"to ask for the score of a {end.how} episode changes its world", probe, relation=f"{__name__}:changed",
+                marks=marks, part="V", tasks=(end.task,), expected=record.at("before").value,
+                observed=record.at("after").value, teaches="that the number of score requests matters",
+            )  # fmt: skip
             return
 
 
@@ -94,18 +88,11 @@ def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
             is_score = op.do == "score"
             what = "the verdict is another one" if is_score else f"{op.name or op.do} gives something else"
             yield ctx.finding(
-                f"{what} in another thread of the process",
-                *probes,
-                relation=f"{__name__}:strays",
-                marks=(op.mark,),
-                minimise=0,
-                part="V" if is_score else "S",
-                class_="flaky_verifier" if is_score else "races",
-                tasks=(task,),
-                expected=records[1].at(op.mark).value,
-                observed=_in_lane(records[0], op.mark).value,
+                f"{what} in another thread of the process", *probes, relation=f"{__name__}:strays", marks=(op.mark,),
+                minimise=0, part="V" if is_score else "S", class_="flaky_verifier" if is_score else "races",
+                tasks=(task,), expected=records[1].at(op.mark).value, observed=_in_lane(records[0], op.mark).value,
                 teaches="that the reward depends on the calling thread",
-            )
+            )  # fmt: skip
             return
 
 

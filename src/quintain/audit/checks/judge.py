@@ -135,15 +135,10 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     found = _grades(ctx, task, [over])[0] if number else None
     if found is not None and found > known.best + EPSILON:
         yield graded_by(
-            ctx,
-            "beyond",
-            "a verdict beyond the scale is taken as it is",
-            judged(task, over),
-            judged(task, known.good),
-            expected=f"no verdict, or at most {known.best:g}",
-            observed={"reply": over, "grade": found},
+            ctx, "beyond", "a verdict beyond the scale is taken as it is", judged(task, over), judged(task, known.good),
+            expected=f"no verdict, or at most {known.best:g}", observed={"reply": over, "grade": found},
             teaches="whatever makes the judge's model write large numbers",
-        )
+        )  # fmt: skip
 
 
 def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
@@ -174,17 +169,12 @@ def _strict(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding
         ctx.count_comparisons()
         if found is not None and found < known.best - EPSILON:
             yield graded_by(
-                ctx,
-                "less_good",
-                f"a good verdict is read as a bad one for the way it is written: {reply.how}",
-                judged(task, reply.text),
-                judged(task, known.good),
-                expected=known.best,
-                observed={"reply": reply.text, "grade": found},
-                teaches="noise: the grade depends on the judge's state",
+                ctx, "less_good", f"a good verdict is read as a bad one for the way it is written: {reply.how}",
+                judged(task, reply.text), judged(task, known.good), expected=known.best,
+                observed={"reply": reply.text, "grade": found}, teaches="noise: the grade depends on the judge's state",
                 at_most="proven" if reply.is_plain and reply.how == "white space around it" else "likely",
                 severity="warning",
-            )
+            )  # fmt: skip
             return
 
 
@@ -214,16 +204,10 @@ def fails(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _made_up(ctx: AuditContext, ops: Sequence[Op], what: str, *, found: float | None, is_sure: bool) -> Finding | None:
     return graded_by(
-        ctx,
-        "graded",
-        f"when the judge's model {what}, a grade is made up",
-        ops,
-        expected="no verdict, or an error",
-        observed=found,
-        teaches="noise at best; at worst whatever makes the judge fail",
-        at_most="proven" if is_sure else "likely",
-        severity="error" if is_sure else "warning",
-    )
+        ctx, "graded", f"when the judge's model {what}, a grade is made up", ops, expected="no verdict, or an error",
+        observed=found, teaches="noise at best; at worst whatever makes the judge fail",
+        at_most="proven" if is_sure else "likely", severity="error" if is_sure else "warning",
+    )  # fmt: skip
 
 
 @check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=77)
@@ -253,17 +237,11 @@ def asks(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _unseen(ctx: AuditContext, task: str, title: str, *, said: str, words: str) -> Finding | None:
     return claimed(
-        ctx,
-        title,
-        claims.unseen,
-        judged(task, "yes", said),
-        judged(task, "yes"),
-        data=words,
-        expected="the whole answer, or a word about what is left out",
-        observed="it is not there",
+        ctx, title, claims.unseen, judged(task, "yes", said), judged(task, "yes"), data=words,
+        expected="the whole answer, or a word about what is left out", observed="it is not there",
         teaches="that this part of the answer does not count",
         at_most="likely" if is_part(ctx) and words == MARK else "proven",
-    )
+    )  # fmt: skip
 
 
 def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding | None]:

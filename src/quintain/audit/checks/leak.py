@@ -128,15 +128,10 @@ def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
                 reached.add((op.name, path))
                 what = "the environment's own source" if path in marks else "the process that runs the environment"
                 yield ctx.finding(
-                    f"{op.name} reads {what}",
-                    Probe((reset(task), msgspec.structs.replace(op, mark="read"))),
-                    relation=f"{__name__}:shows_source",
-                    marks=("read",),
-                    data=lines,
-                    expected="an error",
-                    observed=text[:400],
-                    teaches=TEACHES,
-                )
+                    f"{op.name} reads {what}", Probe((reset(task), msgspec.structs.replace(op, mark="read"))),
+                    relation=f"{__name__}:shows_source", marks=("read",), data=lines, expected="an error",
+                    observed=text[:400], teaches=TEACHES,
+                )  # fmt: skip
 
 
 def _lines(path: Path) -> list[str]:

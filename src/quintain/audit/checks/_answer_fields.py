@@ -1,0 +1,69 @@
+"""JSON objects in answers, and what can be wrong in them: another value of a field, a missing entry of a list."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.kernel.probe import Op
+
+from ._judge_lines import wrong
+
+SPARE = re.compile(
+    r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit"
+    r"|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
+    re.IGNORECASE,
+)
+"""Words by which a task may ask for less than all fields or entries."""
+Part = tuple[str, int]
+"""A field, and the place of an entry of its list; -1 stands for the whole field."""
+
+
+class Fields(NamedTuple):
+    """The only JSON object of a text, and the words around it."""
+
+    before: str
+    value: dict[str, Any]
+    after: str
+
+    def saying(self, value: dict[str, Any]) -> str:
+        """Returns the text with another object."""
+        return f"{self.before}{json.dumps(value, ensure_ascii=False)}{self.after}"
+
+    def without(self, *parts: Part) -> str:
+        """Returns the text with wrong values in these fields, and without these entries of lists."""
+        value = {key: other_value(item) if (key, -1) in parts else item for key, item in self.value.items()}
+        for key in {key for key, place in parts if place >= 0}:
+            value[key] = [item for place, item in enumerate(self.value[key]) if (key, place) not in parts]
+        return self.saying(value)
+
+    @property
+    def keys(self) -> list[Part]:
+        """Returns the fields that have another value: null and empty ones have none."""
+        return [(key, -1) for key, item in self.value.items() if other_value(item) != item]
+
+
+def fields_of(ops: Sequence[Op]) -> Fields | None:
+    """Returns the object with two or more fields in the answer that ends a solution, or None."""
+    text = str(ops[-1].value) if ops and ops[-1].do == "answer" else ""
+    try:
+        value, stop = json.JSONDecoder().raw_decode(text, start := text.index("{"))
+    except ValueError:
+        return None
+    return Fields(text[:start], value, text[stop:]) if len(value) >= 2 and "{" not in text[stop:] else None
+
+
+def other_value(value: Any) -> Any:
+    """Returns a wrong value of the same type; the value itself if it is null or empty."""
+    if isinstance(value, bool):
+        return not value
+    if is_number(value):
+        return value * 37 + 1009
+    if is_list(value):
+        return [other_value(item) for item in value]
+    if is_dict(value):
+        return {key: other_value(item) for key, item in value.items()}
+    return next(iter(wrong(value, ())), "?") if isinstance(value, str) and value else value
