@@ -102,8 +102,8 @@ OUTAGES: dict[str, tuple[str, float | None]] = {
 def lesson(name: str, seed: int, episodes: int, tested: int) -> tuple[float, float, dict[str, float]]:
     """Returns the score that training showed at its end, the true one, and the share of each twin's behaviour.
 
-    The names "told" and "weighed" are the sound environment with the outage of `silent_timeout`, told as failures, whose
-    episodes are left out; "weighed" weighs the others. "rare" is "told" with a rare outage.
+    "told" and "weighed" are the sound environment with the outage of `silent_timeout`, told as failures. Their episodes
+    are left out; "weighed" weighs the others. "rare" is "told" with a rare outage.
     """
     return asyncio.run(_lesson(name, seed, episodes, tested=tested))
 
