@@ -20,7 +20,7 @@ _Call = tuple[str, int]
 
 
 class Survival:
-    """Shares of the n-th calls of each tool at which an episode did not fail, over all episodes that it was shown.
+    """Shares of the n-th calls of each tool at which no episode failed, among those that it was shown.
 
     The weights are right if failures depend on nothing but the calls: an outage does not know how good the episode
     would have become. They cannot bring back calls of which all failed.
