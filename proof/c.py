@@ -239,7 +239,7 @@ def audits() -> list[Row]:
         twin: audited(twin, class_, 64 if twin == "data_realism" else 12) for twin, (_, _, class_) in LESSONS.items()
     }
     control = [check for _, _, class_ in LESSONS.values() for check in audited("sound", class_, 12)]
-    missed = "missed: " + ", ".join(twin for twin, checks in found.items() if not checks)
+    missed = ", ".join(f"missed {twin}" for twin, checks in found.items() if not checks)
     rows = [
         row(f"c: audit: {twin}", len(checks), "checks", beside=(" ".join(checks), None))
         for twin, checks in found.items()
