@@ -18,7 +18,7 @@ from quintain.train.curriculum import AdaptiveSampler, LevelSampler, Sampler
 SEEDS, LIMIT, LEVEL, STAGE, ORDERS = 10, 20_000, 0.5, 6_144, 5
 BATCH, RATE, HALF_LIFE = 4, 0.05, 20
 """Of the pairs: groups of an update, after each of which the level is measured, step size, and half-life in updates. A
-training has 160 to 350 of them: in a shorter one, what a sampler knows of the tasks comes too late."""
+training has 180 to 340 of them: in a shorter one, what a sampler knows of the tasks comes too late."""
 FIRST, LAST = {"1": 1.0, "2": 1.0, "3": 1.0}, {"4": 1.0, "5": 1.0, "6": 1.0}
 
 
