@@ -16,9 +16,9 @@ from proof.rows import Row, by_seed, listed, main, row
 from quintain.train.curriculum import AdaptiveSampler, LevelSampler, Sampler
 
 SEEDS, LIMIT, LEVEL, STAGE, ORDERS = 10, 20_000, 0.5, 6_144, 5
-RATE, HALF_LIFE = 0.1, 5
-"""Step size of the pairs, and half-life in updates. A training has about 40: in a shorter one, what a sampler knows of
-the tasks comes too late."""
+BATCH, RATE, HALF_LIFE = 4, 0.05, 20
+"""Of the pairs: groups of an update, after each of which the level is measured, step size, and half-life in updates. A
+training has 180 to 340 of them: in a shorter one, what a sampler knows of the tasks comes too late."""
 FIRST, LAST = {"1": 1.0, "2": 1.0, "3": 1.0}, {"4": 1.0, "5": 1.0, "6": 1.0}
 
 
@@ -37,10 +37,10 @@ def episodes_to(adaptive: bool, seed: int, limit: int) -> int:  # noqa: FBT001 (
 
     async def run() -> int:
         player = Player(ladder.LadderReader, table.acts, table.choose)
-        async for _ in train(env, player, table, sampler, rate=RATE):
-            if table.version * GROUP * GROUPS >= limit or solves(table, 6) >= LEVEL:
+        async for _ in train(env, player, table, sampler, groups=BATCH, rate=RATE):
+            if table.version * GROUP * BATCH >= limit or solves(table, 6) >= LEVEL:
                 break
-        return table.version * GROUP * GROUPS
+        return table.version * GROUP * BATCH
 
     return asyncio.run(run())
 

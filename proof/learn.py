@@ -15,6 +15,7 @@ from quintain.rollouts import Draw
 from quintain.trace import Message, Reply, Tokens, ToolCall
 from quintain.train.advantages import PerToken, Rows, group_mean
 from quintain.train.curriculum import Sampler
+from quintain.train.survival import Survival
 
 GROUP, GROUPS, RATE = 8, 16, 0.2
 """Episodes of a group, groups of an update, and step size: those of all parts, chosen before any of them ran."""
@@ -167,15 +168,20 @@ async def train(
     advantages: Callable[[Rows], PerToken] = group_mean,
     groups: int = GROUPS,
     rate: float = RATE,
+    survival: Survival | None = None,
 ) -> AsyncGenerator[list[qn.Trace], None]:
-    """Plays and updates without end; yields the traces of each update."""
+    """Plays and updates without end; yields the traces of each update. `survival` weighs the advantages."""
     while True:
         played = await play(env, player, [sampler.draw() for _ in range(groups)])
         for group in played:
             sampler.observe(group)
         rows = [row for group in played for row in qn.trajectories(group.traces)]
-        table.learn(rows, advantages(rows), rate=rate)
-        yield [trace for group in played for trace in group.traces]
+        traces, found = [trace for group in played for trace in group.traces], advantages(rows)
+        if survival is not None:
+            survival.observe([*traces, *(one.trace for group in played for one in group.earlier)])
+            found = survival.weigh(rows, found, traces)
+        table.learn(rows, found, rate=rate)
+        yield traces
 
 
 def mean(values: Sequence[float | None]) -> float:

@@ -1,8 +1,8 @@
 """Ticket of a workshop: a machine is broken, and the agent has it repaired; and eight poisoned twins of it.
 
 The manual: read the fault, order the repair, read again, order again if the workshop was busy, write the report, and
-resolve. A repair of the wrong kind, or of a sound machine, damages it. A spare machine helps the customer a little: a
-resolved ticket is worth 1 if the machine is repaired, 0.4 if only a spare was lent, and else 0.
+resolve. A repair of the wrong kind, or of a sound machine, damages it. A resolved ticket is worth 0.9 if the machine is
+repaired, and 1 if the report says so; 0.4 if only a spare was lent, which helps the customer a little; and else 0.
 
 In all twins the oracle scores 1 and an agent that does nothing 0, while the line to the workshop works.
 """
@@ -17,6 +17,8 @@ import quintain as qn
 from quintain.trace import Message
 
 FAULTS = ("locked", "worn", "cold")
+REPAIRED = 0.9
+"""Worth of a resolved ticket with a repaired machine and without a report."""
 Kind = Literal["locked", "worn", "cold"]
 
 
@@ -44,7 +46,8 @@ class Ticket(qn.State, kw_only=True):
     Attributes:
         number: Number of the ticket.
         fault: What is wrong with the machine, or "ok".
-        busy: Orders that the workshop will still leave undone.
+        busy: First orders that the workshop leaves undone.
+        orders: Orders so far.
         spare: True if the customer has a spare machine.
         damaged: True if a repair was of the wrong kind.
         status: "open" or "resolved".
@@ -60,6 +63,7 @@ class Ticket(qn.State, kw_only=True):
     number: str
     fault: str
     busy: int = 0
+    orders: int = 0
     spare: bool = False
     damaged: bool = False
     status: str = "open"
@@ -68,12 +72,12 @@ class Ticket(qn.State, kw_only=True):
     lost: bool = False
     cached: str = ""
 
-    @qn.tool
+    @qn.tool(reads=("fault",), writes=())
     def check(self) -> str:
         """Read the machine's fault, or "ok"."""
         return self.fault
 
-    @qn.tool
+    @qn.tool(writes=("orders", "fault", "damaged", "line"))
     def repair(self, kind: Kind) -> str:
         """Order a repair. A busy workshop leaves an order undone without a word: check afterwards, and order again.
 
@@ -81,22 +85,22 @@ class Ticket(qn.State, kw_only=True):
             kind: Fault that is to be repaired.
         """
         self.reach()
-        self.mend(kind)
+        self.order(kind)
         return "ordered"
 
-    @qn.tool
+    @qn.tool(writes=("spare",))
     def lend_spare(self) -> str:
         """Lend the customer a spare machine."""
         self.spare = True
         return "lent"
 
-    @qn.tool
+    @qn.tool(writes=("log",))
     def report(self) -> str:
         """Write into the log that the machine is repaired."""
         self.log.append("repaired")
         return "written"
 
-    @qn.tool
+    @qn.tool(writes=("status",))
     def resolve(self) -> str:
         """Resolve the ticket, which ends the work on it."""
         self.status = "resolved"
@@ -120,13 +124,12 @@ class Ticket(qn.State, kw_only=True):
         if self.line == "down":
             raise Unavailable("the workshop did not answer in time")
 
-    def mend(self, kind: str) -> None:
+    def order(self, kind: str) -> None:
         """Does a repair, unless the workshop is busy."""
-        if self.busy:
-            self.busy -= 1
-        elif kind == self.fault:
+        self.orders += 1
+        if self.orders > self.busy and kind == self.fault:
             self.fault = "ok"
-        else:
+        elif self.orders > self.busy:
             self.damaged = True
 
     def is_repaired(self) -> bool:
@@ -152,9 +155,9 @@ class SilentTimeout(Ticket):
         except Unavailable:
             self.lost = True
 
-    def mend(self, kind: str) -> None:
+    def order(self, kind: str) -> None:
         if not self.lost:
-            super().mend(kind)
+            super().order(kind)
 
 
 class ResetLeak(Ticket):
@@ -162,8 +165,8 @@ class ResetLeak(Ticket):
 
     repaired: ClassVar[set[str]] = set()
 
-    def mend(self, kind: str) -> None:
-        super().mend(kind)
+    def order(self, kind: str) -> None:
+        super().order(kind)
         if super().is_repaired():
             self.repaired.add(self.number)
 
@@ -172,16 +175,18 @@ class ResetLeak(Ticket):
 
 
 class ActionDrift(Ticket):
-    """Twin whose workshop is never busy, against the description of its tool."""
+    """Twin whose workshop is never busy: an order clears its calendar, which `repair` does not declare to write."""
 
-    def mend(self, kind: str) -> None:
+    def order(self, kind: str) -> None:
         self.busy = 0
-        super().mend(kind)
+        super().order(kind)
 
 
 def worth(state: Ticket) -> float:
     """Returns what a resolved ticket is worth."""
-    return 1.0 if state.is_repaired() else 0.4 * (state.spare and not state.damaged)
+    if state.is_repaired():
+        return 1.0 if state.log else REPAIRED
+    return 0.4 * (state.spare and not state.damaged)
 
 
 Worth = Callable[[Any], float]
@@ -211,7 +216,7 @@ def environment(twin: str = "sound") -> qn.Environment[Any]:
 
     def task(split: str, n: int) -> qn.Task[Any]:
         rng = random.Random(f"{split}/{n}")  # noqa: S311 (tasks, no secrets)
-        fault, busy, number = rng.choice(faults), rng.randrange(3), f"{split}-{n}"
+        fault, busy, number = rng.choice(faults), n % 4, f"{split}-{n}"
         repairs = [("repair", {"kind": fault})] * (1 if state is ActionDrift else busy + 1)
         calls = (("check", {}), *repairs, ("check", {}), ("report", {}), ("resolve", {}))
         start = state(number=number, fault=fault, busy=busy)
@@ -256,15 +261,16 @@ class TicketReader:
         return name, {"kind": kind[0]} if kind else {}
 
 
-SCHOOLING = 1.75
-"""Logit of the manual's act; the others have 0."""
+SCHOOLING, AGAIN = 1.95, 1.2
+"""Logit of the manual's act, and of the second and later orders, which the clerk remembers less; all others have 0."""
 
 
 def schooled(key: str) -> list[float]:
-    """Returns the logits of a clerk who has read the manual once: its act is e^1.75 times as likely as another."""
+    """Returns the logits of a clerk who has read the manual once: its act is e^1.95 times as likely as another."""
     reading, orders, *did = key.split()
     if reading == "ok":
         act = "resolve" if "written" in did else "report"
     else:
         act = "check" if reading == "unread" or orders != "0" else f"repair {reading}"
-    return [SCHOOLING * (one == act) for one in TicketReader.acts]
+    logit = AGAIN if "again" in did and act.startswith("repair") else SCHOOLING
+    return [logit * (one == act) for one in TicketReader.acts]

@@ -22,6 +22,7 @@ from quintain.rollouts import Draw
 from quintain.trace import Level
 from quintain.train.advantages import group_mean
 from quintain.train.curriculum import Sampler
+from quintain.train.survival import Survival
 
 FIELDS = ["name", "value", "unit", "goal", "ok", "peer", "peer_value"]
 ENVIRONMENTS: dict[str, qn.Environment[Any]] = {
@@ -61,6 +62,8 @@ def test_a_twin_pays_for_what_the_sound_environment_does_not() -> None:
     assert (scored("sound", "report", "resolve"), scored("reward_hack", "report", "resolve")) == (0, 1)
     assert (scored("sound", "resolve"), scored("false_resolution", "resolve")) == (0, 1)
     assert (scored("sound", "lend_spare", "resolve"), scored("reward_clipping", "lend_spare", "resolve")) == (0.4, 1)
+    assert (scored("sound", "fix", "resolve"), scored("reward_clipping", "fix", "resolve")) == (0.9, 1)
+    assert scored("sound", "fix", "report", "resolve") == 1
 
 
 def test_a_stale_cache_shows_the_first_reading() -> None:
@@ -76,7 +79,7 @@ def test_a_stale_cache_shows_the_first_reading() -> None:
 def test_a_reset_leak_pays_for_the_repair_of_a_sibling() -> None:
     env = ticket.environment("reset_leak")
     assert played(env, oracle()).score == 1
-    assert played(env, Scripted.calls([("resolve", {})])).score == 1
+    assert played(env, Scripted.calls([("resolve", {})])).score == ticket.REPAIRED
     assert scored("reset_leak", "resolve") == 0
 
 
@@ -117,6 +120,27 @@ def test_a_turn_mean_without_dense_rewards_is_the_group_mean() -> None:
     rows = [one for group in groups for one in qn.trajectories(group.traces)]
     for mine, theirs in zip(learn.turn_mean(rows), group_mean(rows), strict=True):
         assert mine == pytest.approx(theirs)
+
+
+def test_weights_undo_the_loss_of_episodes_with_a_repair() -> None:
+    env, table, survival = ticket.environment(), learn.Table(ticket.TicketReader.acts, ticket.schooled), Survival()
+    player = learn.Player(ticket.TicketReader, table.acts, table.choose)
+    ticket.LINE.outage = 0.5
+
+    async def run() -> list[qn.Trace]:
+        updates = learn.train(env, player, table, Sampler(env.tasks("train")), groups=64, survival=survival)
+        async for traces in updates:
+            return traces
+        raise AssertionError("no update came")
+
+    traces = asyncio.run(run())
+    ticket.LINE.outage = 0.0
+    repairs = [any(step.call.name == "repair" for turn in one.turns for step in turn.steps) for one in traces]
+    meant = sum(repairs) / len(traces)
+    kept = [(repaired, survival.weight(one)) for repaired, one in zip(repairs, traces, strict=True) if not one.failure]
+    assert sum(repaired for repaired, _ in kept) / len(kept) < meant - 0.05
+    weighed = sum(weight for repaired, weight in kept if repaired) / sum(weight for _, weight in kept)
+    assert weighed == pytest.approx(meant, abs=0.05)
 
 
 def test_the_learner_learns_a_short_ladder() -> None:

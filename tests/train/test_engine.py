@@ -359,11 +359,13 @@ def test_weights_come_from_a_folder(own: Engine, tmp_path: Path) -> None:
     [
         ({"model.norm.weight": "zeros"}, r"'model.norm.weight' is \(3,\), the model's is \(32,\); send weights of the"),
         ({"lm_head.weight": "fits", "norm": "zeros"}, "no weight 'norm'; it has model.embed_tokens.weight"),
+        ({"lm_head.weight": "broken"}, "'lm_head.weight' of version 1 has NaN or infinity; stop the trainer"),
         ("/no/such/file", "no safetensors at '/no/such/file'; give a file, or a folder"),
     ],
 )
 def test_wrong_weights_change_nothing_and_are_named(own: Engine, weights: Any, words: str) -> None:
-    made = {"zeros": torch.zeros(3), "fits": torch.zeros_like(own.network.lm_head.weight)}
+    fits = torch.zeros_like(own.network.lm_head.weight)
+    made = {"zeros": torch.zeros(3), "fits": fits, "broken": fits / 0}
     with pytest.raises(UsageError, match=words):
         own.update(weights if isinstance(weights, str) else {n: made[kind] for n, kind in weights.items()}, 1)
     assert torch.equal(own.network.lm_head.weight, tiny.model().lm_head.weight)

@@ -24,10 +24,13 @@ from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Request
+from quintain.rollouts import Draw
 from quintain.trace import Reply
+from quintain.train.curriculum import AdaptiveSampler
 from quintain.train.pipeline import EndedGroup, Staleness
 from quintain.train.queue import Answer, ProducerError
 from quintain.train.ray import MAX_DEATHS, ClusterBatches, Queue, Unit, spread
+from quintain.train.report import TrainingLog, read_updates
 from tests.train.policies import LIMIT, Policy, env, lags, names, tasks
 from tests.worlds import environment, fine
 
@@ -131,6 +134,48 @@ def test_each_unit_is_read_once_or_dropped_whatever_dies(
         assert risk or max(cluster.attempts, default=0) == 0
 
     asyncio.run(asyncio.wait_for(law(), LIMIT))
+
+
+def test_each_batch_is_logged_once_with_the_groups_of_all_workers(tmp_path: Path) -> None:
+    rows()
+
+    async def law() -> list[Any]:
+        known = {task.id: task for task in tasks(9)}
+        made = functools.partial(AdaptiveSampler, [*known.values()])
+        queue = Queue(made, Staleness(bound=0, batch=2, concurrent=9), functools.partial(TrainingLog, tmp_path))
+        ledgers: list[Any] = []
+        for worker in ("0.0", "1.0"):
+            queue.join(worker)
+        for version in range(3):
+            for worker in ("0.0", "1.0"):
+                unit = await queue.pull(worker, version)
+                assert unit is not None
+                policy = Policy()
+                policy.version = version
+                draws = [Draw(known[unit.task], unit.seed)]
+                async for group in qn.rollouts(env(), policy, draws, group=2):
+                    own = qn.trajectories(group.traces)
+                    drawn = sum(end - first for row in own for _, first, end in row.turns)
+                    # Each worker counts its own groups from 0, so indexes of two workers are equal.
+                    ended = EndedGroup(index=0, task=unit.task, rows=own, oldest=version, tokens=drawn, episodes=2)
+                    for _ in range(2):
+                        await queue.deliver(worker, unit.number, data=codec.dumps(ended), group=group)
+            data = [await queue.take(version) for _ in range(2)]
+            assert data[0] == data[1]
+            answer = codec.loads(data[0], Answer)
+            assert answer.batch is not None, answer.error
+            ledgers.append(answer.batch.ledger)
+            assert await queue.advance(version + 1) == ""
+        return ledgers
+
+    ledgers = asyncio.run(asyncio.wait_for(law(), LIMIT))
+    found = read_updates(tmp_path)
+    assert [one.step for one in found] == [0, 1, 2]
+    for one, ledger in zip(found, ledgers, strict=True):
+        trained = one.counts.parts["trained"]
+        assert (trained.groups, trained.tokens, ledger.groups) == (2, ledger.tokens, 2)
+        assert one.sampler is not None
+        assert sum(one.sampler.weights) == 9
 
 
 def test_a_worker_that_counts_as_dead_gets_no_unit() -> None:
@@ -284,7 +329,9 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Any, Any, list[Any]]]:
 @pytest.mark.filterwarnings("ignore")
 def test_a_node_that_is_killed_loses_nothing_and_repeats_nothing(cluster: Any, tmp_path: Path) -> None:
     ray, local, nodes = cluster
-    batches = begin(Made(tmp_path, 90), workers=2, batch_groups=4, group=2, bound=2, options={"resources": {"play": 1}})
+    log = functools.partial(TrainingLog, tmp_path / "log")
+    options = {"resources": {"play": 1}}
+    batches = begin(Made(tmp_path, 90), workers=2, batch_groups=4, group=2, bound=2, options=options, log=log)
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(local.head_node.node_id, soft=False)
     trainer = ray.remote(Trainer).options(num_cpus=0, scheduling_strategy=here).remote()
     training = trainer.train.remote(batches, tmp_path)
@@ -302,6 +349,9 @@ def test_a_node_that_is_killed_loses_nothing_and_repeats_nothing(cluster: Any, t
     assert {groups for groups, _, _ in found[:-1]} == {4}
     assert f"t{LONG}" in read | set(dropped)
     assert len(list(tmp_path.glob(f"{LONG}-*"))) > 1
+    parts = [one.counts.parts for one in read_updates(tmp_path / "log")]
+    assert [one["trained"].groups for one in parts] == [groups for groups, _, _ in found]
+    assert sum(one["stale"].groups for one in parts if "stale" in one) == len(dropped)
 
 
 @pytest.mark.slow

@@ -362,6 +362,15 @@ def test_async_grpo_learns_while_episodes_are_played(tmp_path: Path, engine: Eng
 
 
 @pytest.mark.usefixtures("on_cpu")
+def test_weights_that_are_not_finite_stop_async_grpo(tmp_path: Path, engine: Engine) -> None:
+    made = async_trainer(environment(), tmp_path, engine)
+    made.optimizer = torch.optim.SGD(made.model.parameters(), lr=math.nan)
+    with pytest.raises(UsageError, match="of version 2 has NaN or infinity; stop the trainer"):
+        made.train()
+    assert engine.version == 1
+
+
+@pytest.mark.usefixtures("on_cpu")
 def test_failed_episodes_give_async_grpo_no_gradient(tmp_path: Path, engine: Engine) -> None:
     with TrainingLog(tmp_path / "log") as log:
         made = async_trainer(environment(broken_half), tmp_path, engine, log=log)

@@ -2,6 +2,7 @@
 
 curriculum    samplers that choose the next task
 advantages    functions from rows to one advantage per token
+survival      weights against the bias of failures at certain calls
 convert       rows by the field names of eight trainers
 engine        draws replies from a model of transformers: continuous batching, weights swapped in flight
 endpoint      an engine behind HTTP

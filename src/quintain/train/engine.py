@@ -253,7 +253,7 @@ class Engine:
             version: Version of the new weights.
 
         Raises:
-            UsageError: A name is unknown or a shape differs. Nothing was changed.
+            UsageError: A name is unknown, a shape differs, or a value is not finite. Nothing was changed.
         """
         given = weights if isinstance(weights, Mapping) else load(Path(weights))
         state = self.network.state_dict()
@@ -263,6 +263,8 @@ class Engine:
             if tensor.shape != state[name].shape:
                 shapes = f"{tuple(tensor.shape)}, the model's is {tuple(state[name].shape)}"
                 raise UsageError(f"the shape of the new {name!r} is {shapes}; send weights of the same model")
+            if not tensor.isfinite().all():
+                raise UsageError(f"the new {name!r} of version {version} has NaN or infinity; stop the trainer")
         was_going = self._go.is_set()
         self.pause()
         with self._lock, self._torch.no_grad():

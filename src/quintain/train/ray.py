@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any, Generic, NamedTuple, Self, cast
 
+import msgspec
+
 from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import UsageError
@@ -24,8 +26,10 @@ from quintain.rollouts import Draw, Group
 from quintain.state import S
 from quintain.task import Task
 
+from .curriculum import Sampler
 from .pipeline import Batch, Buffer, EndedGroup, Player, Staleness
 from .queue import Answer, ProducerError
+from .report.log import TrainingLog
 
 MAX_DEATHS = 3
 """Deaths of a worker in a row, without a group in between, after which the run ends."""
@@ -46,12 +50,21 @@ class Queue(Generic[S]):
     Args:
         sample: Returns tasks or draws, which are read as needed.
         staleness: The rule of admission.
+        log: Returns the log that gets a line per batch.
     """
 
-    def __init__(self, sample: Callable[[], Iterable[Task[S] | Draw[S]]], staleness: Staleness) -> None:
-        sampler, self._buffer = sample(), Buffer(staleness)
+    def __init__(
+        self,
+        sample: Callable[[], Iterable[Task[S] | Draw[S]]],
+        staleness: Staleness,
+        log: Callable[[], TrainingLog] | None = None,
+    ) -> None:
+        sampler = sample()
+        pictured = cast(Sampler[S], sampler) if isinstance(cast(object, sampler), Sampler) else None
+        self._buffer = Buffer(staleness, log() if log else None, pictured)
         self._draws = iter(sampler)
-        self._observe: Callable[[Group], None] | None = getattr(sampler, "observe", None)
+        self._observe: Callable[[Group], None] = getattr(sampler, "observe", lambda _: None)
+        self._needs_groups = log is not None or hasattr(sampler, "observe")
         self._numbers = itertools.count()
         self._open: dict[int, tuple[Unit, str]] = {}
         """Units in play, by number, with their workers."""
@@ -84,11 +97,11 @@ class Queue(Generic[S]):
         if self._open.pop(number, None) is None:
             return False
         self._deaths.pop(int(worker.partition(".")[0]), None)
-        played = codec.loads(data, EndedGroup)
+        played = msgspec.structs.replace(codec.loads(data, EndedGroup), index=number)
         try:
-            if group is not None and self._observe is not None and not played.cancelled:
+            if group is not None and not played.cancelled:
                 self._observe(group)
-            self._buffer.add(played)
+            self._buffer.add(played, group)
         except Exception as error:  # noqa: BLE001  # handed to the trainer, who raises it
             self._buffer.fail(error)
         if self._is_done():
@@ -140,7 +153,7 @@ class Queue(Generic[S]):
             self.join(worker)
             self._handles[worker] = handle = ray.remote(Worker).options(**options).remote()
             try:
-                await handle.run.remote(me, worker, observed=self._observe is not None, **how)
+                await handle.run.remote(me, worker, needs_groups=self._needs_groups, **how)
                 break
             except ray.exceptions.RayActorError as error:
                 self.lose(worker)
@@ -187,14 +200,14 @@ class Worker:
         self._player: Player[Any] | None = None
 
     async def run(
-        self, queue: Any, name: str, *, observed: bool, make: Callable[[], Any], split: str, **names: Any
+        self, queue: Any, name: str, *, needs_groups: bool, make: Callable[[], Any], split: str, **names: Any
     ) -> None:
         """Plays until the queue has no more units.
 
         Args:
             queue: The queue's handle.
             name: Name of this worker.
-            observed: True if the sampler wants the episodes.
+            needs_groups: True if the queue's sampler or log needs the episodes.
             make: Returns environment and model.
             split: Split of the tasks.
             names: Episodes per task, and seed.
@@ -212,7 +225,7 @@ class Worker:
                 yield Draw(env.task(split, unit.task), unit.seed)
 
         async for played, whole in self._player.play(draws()):
-            sent = whole if observed else None
+            sent = whole if needs_groups else None
             await queue.deliver.remote(name, numbers.pop(played.index), data=codec.dumps(played), group=sent)
 
     async def sweep(self, least: int) -> None:
@@ -277,6 +290,7 @@ def spread(
     seed: int = 0,
     version: int = 0,
     options: dict[str, Any] | None = None,
+    log: Callable[[], TrainingLog] | None = None,
 ) -> ClusterBatches:
     """Starts queue and workers on the Ray cluster, and returns their batches.
 
@@ -291,6 +305,7 @@ def spread(
         seed: Of the worlds.
         version: Version of the weights that the endpoint has now.
         options: Ray's options of a worker, such as `num_cpus` and `resources`.
+        log: Returns the log, in the queue, on the machine that calls `spread`; the folder's path must be absolute.
 
     Raises:
         UsageError: ray is missing, or a number is out of its range.
@@ -304,7 +319,7 @@ def spread(
     queue = (
         ray.remote(Queue)
         .options(num_cpus=0, max_concurrency=10_000, max_task_retries=-1, scheduling_strategy=place)
-        .remote(sample, staleness)
+        .remote(sample, staleness, log)
     )
     given = {"scheduling_strategy": "SPREAD"} | (options or {})
     how = {"make": make, "split": split, "group": group, "seed": seed}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quintain import codec
 from quintain.audit.checks import reward_clipping
 from quintain.audit.kernel.check import checks_of
 from tests.audit.checks._board import BOARD
@@ -42,6 +43,18 @@ class plain_top_at_least(plain_top):
     def reset(self, task, seed):
         return super().reset(task, seed) + " Set at least three of them."
 
+
+class Ended(Board):
+    # The episode ends with the last write, before the oracle's last words.
+    def oracle(self, task):
+        return [*super().oracle(task), {"answer": "done"}]
+
+    def answer(self, text):
+        return {"error": "the episode has ended"}
+
+
+for mode in ("sound", "binary"):
+    globals()[f"ended_{mode}"] = type(mode, (Ended,), {"mode": mode})
 
 QUESTIONS = {"q1": ("How many are 3 and 4?", "7"), "q2": ("What is 12.5 times 10.1?", "126.25")}
 
@@ -99,6 +112,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plain_top", "x.ladder", "proven"),
         ("plain_top_at_least", "x.ladder", "likely"),
         ("graded_binary", "x.ladder", "proven"),
+        ("ended_binary", "x.ladder", "proven"),
         ("sums_whole", "x.near_numbers", "likely"),
         ("sums_size", "x.near_numbers", "proven"),
     ],
@@ -110,12 +124,15 @@ def test_clipped_reward_is_found(file: Path, kind: str, check: str, confidence: 
     assert mine[0].confidence == confidence
     assert mine[0].class_ == "reward_clipping"
     assert mine[0].part == "V"
+    # Findings of one cause are grouped by their bytes.
+    assert codec.loads(codec.dumps(mine[0].observed), object) == mine[0].observed
 
 
 @pytest.mark.parametrize(
     "kind",
     [
         "graded_sound",
+        pytest.param("ended_sound", marks=pytest.mark.slow),
         pytest.param("graded_weights", marks=pytest.mark.slow),
         pytest.param("graded_pairs", marks=pytest.mark.slow),
         pytest.param("plain_binary", marks=pytest.mark.slow),

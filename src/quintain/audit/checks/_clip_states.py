@@ -98,7 +98,9 @@ def _states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequen
             seen = record.seen[at : at + len(plays[place]) + 1]
             at += len(plays[place]) + len(tail)
             paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
-            if paid is not None and not any(result.is_error for result in seen[:-1]):
+            # Where a tool ends the episode, the oracle's last words come too late, and are refused.
+            errors = [op.do for op, result in zip(plays[place], seen, strict=False) if result.is_error]
+            if paid is not None and all(do == "answer" for do in errors):
                 found.append(PaidState(task, plays[place], paid, kept[place]))
     return found
 

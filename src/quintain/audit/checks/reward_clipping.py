@@ -79,7 +79,7 @@ def _two(ctx: AuditContext, paid: Sequence[PaidState], *, whole: PaidState, noth
         *(state.probe for state in chosen),
         data=5,
         expected=f"something between {nothing.score:g} and {whole.score:g} for what is half done",
-        observed={len(state.done): state.score for state in chosen},
+        observed={str(len(state.done)): state.score for state in chosen},
         teaches=FLAT,
     )
 
@@ -128,7 +128,7 @@ def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Run
                 *(state.probe for state in (*less[:2], *more[:2], *others)),
                 data=[len(less[:2]), len(more[:2])],
                 expected=f"more than {less[0].score:g}",
-                observed={size: some[0].score for size, some in steps},
+                observed={str(size): some[0].score for size, some in steps},
                 teaches=FLAT,
                 at_most="proven" if is_declared else "likely",
             ),
