@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from quintain.state import State
@@ -36,6 +37,9 @@ class World(State, kw_only=True):
     def user_document(self) -> Any:
         """Returns the customer's own database as the reference would dump it; None if there is none."""
         return None
+
+    def adopt(self, changes: Mapping[str, Any]) -> None:
+        """Adds rows by section and key with which a task begins; a domain whose tasks have such rows overrides it."""
 
     def settle(self) -> None:
         """Brings the customer's and the company's side into line; runs after every call."""
