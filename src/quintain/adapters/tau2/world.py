@@ -19,6 +19,8 @@ class World(State, kw_only=True):
     """Name of the reference's class of tools; it is in the errors that the model reads."""
     user_toolkit: ClassVar[str] = ""
     """The same for the tools of the customer; empty where the customer has none."""
+    has_one_database: ClassVar[bool] = False
+    """True if the customer's tools work on the company's database; the reference then digests it for both."""
     sections: ClassVar[tuple[str, ...]]
     """Names of the database's parts."""
 
@@ -77,7 +79,9 @@ class Ledger:
         return _digest(f"{{{whole}}}")
 
     def user_digest(self, world: World) -> str | None:
-        """64 hex digits for the customer's own database; None if there is none."""
+        """64 hex digits for the database that the customer's tools work on; None if there is none."""
+        if world.has_one_database:
+            return self.digest(world)
         document = world.user_document()
         return None if document is None else _digest(_text(document))
 

@@ -389,8 +389,9 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         """
         if (method := self.hidden_tool(name, role)) is None:
             raise Refused(f"Error: Unknown {role} tool '{name}'. This tool is not available.")
-        parameters = ", ".join(map(str, inspect.signature(method).parameters.values()))
-        return f"Description: {inspect.getdoc(method)}\nParameters: {parameters}"
+        parameters = inspect.signature(method).parameters.values()
+        listed = ", ".join(str(one).replace("'", "") for one in parameters) or "none"
+        return f"Description: {inspect.getdoc(method)}\nParameters: {listed}"
 
 
 def _given(name: str) -> str:

@@ -145,7 +145,7 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def apply_statement_credit_8472(self, user_id: str, credit_card_account_id: str, amount: float, reason: str) -> str:
         """Credit a credit card account, for a reason such as 'goodwill_adjustment' or 'retention_offer'."""
-        card = self._card(credit_card_account_id)
+        card = self._credit_card(credit_card_account_id)
         key = "txn_" + identify("statement_credit", user_id, credit_card_account_id, float(amount), reason)
         row = {
             "transaction_id": key,
@@ -185,7 +185,7 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def close_credit_card_account_7834(self, credit_card_account_id: str, user_id: str) -> str:
         """Close a credit card account that owes nothing."""
-        if balance := dollars(self._card(credit_card_account_id)["current_balance"]):
+        if balance := dollars(self._credit_card(credit_card_account_id)["current_balance"]):
             raise Refused(f"Error: The balance must be $0.00 before closing. Current balance: ${balance:.2f}")
         self.change("credit_card_accounts", credit_card_account_id, status="CLOSED", closed_date=TODAY)
         return f"Credit card account closed successfully.\n  - Account: {credit_card_account_id}"
@@ -212,14 +212,14 @@ class CreditCards(Records, kw_only=True):
         self, credit_card_account_id: str, user_id: str, new_credit_limit: float
     ) -> str:
         """Approve a request to increase a credit limit, and set the new limit."""
-        before = dollars(self._card(credit_card_account_id).get("credit_limit", "$0.00"))
+        before = dollars(self._credit_card(credit_card_account_id).get("credit_limit", "$0.00"))
         changes = {
             "status": "APPROVED",
             "previous_limit": before,
             "new_limit": float(new_credit_limit),
             "increase_amount": new_credit_limit - before,
         }
-        self._decide(credit_card_account_id, user_id, changes)
+        self._decide(credit_card_account_id, changes)
         self.change("credit_card_accounts", credit_card_account_id, credit_limit=f"${new_credit_limit:,.2f}")
         return (
             f"Credit limit increase approved!\n  - Account: {credit_card_account_id}\n"
@@ -229,8 +229,8 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def deny_credit_limit_increase_5848(self, credit_card_account_id: str, user_id: str, denial_reason: str) -> str:
         """Deny a request to increase a credit limit, for a reason such as 'high_utilization'."""
-        self._card(credit_card_account_id)
-        self._decide(credit_card_account_id, user_id, {"status": "DENIED", "denial_reason": denial_reason})
+        self._credit_card(credit_card_account_id)
+        self._decide(credit_card_account_id, {"status": "DENIED", "denial_reason": denial_reason})
         return (
             f"Credit limit increase request denied.\n  - Account: {credit_card_account_id}\n"
             f"  - Denial Reason: {denial_reason}"
@@ -256,7 +256,7 @@ class CreditCards(Records, kw_only=True):
     @lent
     def get_card_last_4_digits(self, credit_card_account_id: str) -> str:
         """Look up the last 4 digits of one of your credit cards."""
-        known = self._card(credit_card_account_id).get("card_last_4_digits")
+        known = self._credit_card(credit_card_account_id).get("card_last_4_digits")
         digits = known or f"{int(identify('last_4_digits', credit_card_account_id), 16) % 10_000:04}"
         return f"Card information retrieved successfully.\n\n  - Last 4 digits: {digits}"
 
@@ -266,18 +266,15 @@ class CreditCards(Records, kw_only=True):
         code = identify("referral_link", user_id, card_name)
         return f"Referral link: https://rho-bank.example/refer/{code}\n  - Card: {card_name}"
 
-    def _card(self, account_id: str) -> dict[str, Any]:
+    def _credit_card(self, account_id: str) -> dict[str, Any]:
         return self.row("credit_card_accounts", account_id, f"Error: Credit card account '{account_id}' not found.")
 
-    def _decide(self, account_id: str, user_id: str, decision: dict[str, Any]) -> None:
-        """Writes a decision into the open request of an account; makes a request where there is none."""
-        wanted = {"credit_card_account_id": account_id, "status": "SUBMITTED"}
+    def _decide(self, account_id: str, decision: dict[str, Any]) -> None:
+        """Writes a decision into the requests of an account that were not denied."""
         section = "credit_limit_increase_requests"
-        key = next(iter(self.matching(section, **wanted)), None)
-        if key is None:
-            key = "cli_" + identify("cli_decision", account_id, user_id, decision["status"])
-            self.add(section, key, {"request_id": key, **wanted, "user_id": user_id}, "Error: Already decided.")
-        self.change(section, key, decision_date=TODAY, **decision)
+        for key, row in self.matching(section, credit_card_account_id=account_id).items():
+            if row["status"] in {"SUBMITTED", "APPROVED"}:
+                self.change(section, key, decision_date=TODAY, **decision)
 
 
 def _day(row: dict[str, Any]) -> str:

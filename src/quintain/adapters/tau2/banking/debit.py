@@ -123,7 +123,7 @@ class DebitCards(Records, kw_only=True):
     @hidden
     def unfreeze_debit_card_3893(self, card_id: str) -> str:
         """Make a frozen debit card usable again."""
-        if self._card(card_id)["status"] == "ACTIVE":
+        if self._debit_card(card_id)["status"] == "ACTIVE":
             raise Refused(f"Error: Debit card '{card_id}' is already active.")
         self._need(card_id, "FROZEN", "unfrozen")
         self.change("debit_cards", card_id, status="ACTIVE", unfrozen_date=TODAY)
@@ -132,7 +132,7 @@ class DebitCards(Records, kw_only=True):
     @hidden
     def close_debit_card_4721(self, card_id: str, reason: str) -> str:
         """Close a debit card for good, for a reason such as 'lost', 'stolen' or 'fraud_suspected'."""
-        before = self._card(card_id)["status"]
+        before = self._debit_card(card_id)["status"]
         if before not in {"ACTIVE", "PENDING"}:
             raise Refused(
                 f"Error: Debit card '{card_id}' cannot be closed. Current status: {before}. "
@@ -155,7 +155,7 @@ class DebitCards(Records, kw_only=True):
     @hidden
     def clear_debit_card_fraud_alert_4892(self, card_id: str, reason: str) -> str:
         """Clear a customer's own alert ('customer_verified') or a velocity block ('velocity_clear')."""
-        card = self._card(card_id)
+        card = self._debit_card(card_id)
         if reason == "velocity_clear":
             changes: dict[str, Any] = {"velocity_blocked": False}
         elif reason != "customer_verified":
@@ -221,11 +221,11 @@ class DebitCards(Records, kw_only=True):
             f"Category: {dispute_category}\nAmount: ${disputed_amount:.2f}\nStatus: OPEN"
         )
 
-    def _card(self, card_id: str) -> dict[str, Any]:
+    def _debit_card(self, card_id: str) -> dict[str, Any]:
         return self.row("debit_cards", card_id, f"Error: Debit card '{card_id}' not found.")
 
     def _need(self, card_id: str, status: str, done: str) -> dict[str, Any]:
-        card = self._card(card_id)
+        card = self._debit_card(card_id)
         if card["status"] != status:
             raise Refused(
                 f"Error: Debit card '{card_id}' cannot be {done}. Current status: {card['status']}. "
@@ -235,7 +235,7 @@ class DebitCards(Records, kw_only=True):
 
     def _activate(self, number: str, card_id: str, pin: str) -> str:
         """Activates a card; the digits that the customer reads from it are not compared: see the package."""
-        card = self._card(card_id)
+        card = self._debit_card(card_id)
         if card["status"] == "ACTIVE":
             raise Refused(f"Error: Debit card '{card_id}' is already active.")
         if (right := _TOOLS[reason := card["issue_reason"]]) != f"activate_debit_card_{number}":

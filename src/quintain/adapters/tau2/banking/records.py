@@ -70,6 +70,7 @@ class Records(World, kw_only=True):
 
     toolkit: ClassVar[str] = "KnowledgeTools"
     user_toolkit: ClassVar[str] = "KnowledgeUserTools"
+    has_one_database: ClassVar[bool] = True
     sections: ClassVar[tuple[str, ...]] = (
         "users",
         "accounts",
