@@ -272,7 +272,7 @@ def _telecom(raw: dict[str, Any], user: dict[str, Any]) -> World:
 def _banking(raw: dict[str, Any], documents: list[dict[str, str]]) -> World:
     empty: dict[str, Any] = {"data": {}, "notes": ""}
     sections = {name: raw.get(name, empty) for name in Banking.sections}
-    rows = {
+    rows: dict[str, Any] = {
         name: Table(Record, {key: recorded(row) for key, row in section["data"].items()})
         for name, section in sections.items()
     }

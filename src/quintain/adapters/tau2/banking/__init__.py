@@ -156,6 +156,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
     @_agent
     def log_verification(
         self,
+        *,
         name: str,
         user_id: str,
         address: str,
@@ -178,9 +179,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         given = {field: value for field, value in locals().items() if field != "self"}
         key = f"{user_id}_{time_verified.translate(str.maketrans(' ', '_', '-:'))}"
         self.verification_history[key] = recorded(given)
-        return (
-            f"Verification logged successfully.\n  - User: {name} (ID: {user_id})\n  - Verified at: {time_verified}"
-        )
+        return f"Verification logged successfully.\n  - User: {name} (ID: {user_id})\n  - Verified at: {time_verified}"
 
     @_agent
     def change_user_email(self, user_id: str, new_email: str) -> str:
@@ -295,10 +294,11 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
     @_customer
     def apply_for_credit_card(
         self,
+        *,
         card_type: str,
         customer_name: str,
         annual_income: float,
-        rho_bank_subscription: bool = False,  # noqa: FBT001, FBT002
+        rho_bank_subscription: bool = False,
     ) -> str:
         """Apply for a credit card.
 
@@ -330,7 +330,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
 
     @_customer
     def submit_transaction(
-        self, user_id: str, credit_card_type: str, merchant_name: str, amount: float, category: str
+        self, *, user_id: str, credit_card_type: str, merchant_name: str, amount: float, category: str
     ) -> str:
         """Pay with one of your credit cards.
 

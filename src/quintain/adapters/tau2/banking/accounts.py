@@ -24,7 +24,7 @@ class Accounts(Records, kw_only=True):
         return "\n".join(["Bank account transactions retrieved successfully.\n", *(lines or ["No transactions."])])
 
     @hidden
-    def open_bank_account_4821(self, user_id: str, account_type: str, account_class: str) -> str:
+    def open_bank_account_4821(self, *, user_id: str, account_type: str, account_class: str) -> str:
         """Open a bank account: its type, such as 'checking' or 'savings', and its full official name."""
         key = identify("account", user_id, account_type, account_class, digits=16)
         row = {
@@ -56,7 +56,7 @@ class Accounts(Records, kw_only=True):
 
     @hidden
     def transfer_funds_between_bank_accounts_7291(
-        self, source_account_id: str, destination_account_id: str, amount: float
+        self, *, source_account_id: str, destination_account_id: str, amount: float
     ) -> str:
         """Move money between two of the bank's accounts."""
         source = self._account(source_account_id, "Source account")
@@ -76,7 +76,7 @@ class Accounts(Records, kw_only=True):
 
     @hidden
     def pay_credit_card_from_checking_9182(
-        self, user_id: str, checking_account_id: str, credit_card_account_id: str, amount: float
+        self, *, user_id: str, checking_account_id: str, credit_card_account_id: str, amount: float
     ) -> str:
         """Pay a credit card's balance from a checking account."""
         checking = self._account(checking_account_id, "Checking account")
@@ -97,20 +97,20 @@ class Accounts(Records, kw_only=True):
         )
 
     @hidden
-    def apply_checking_account_credit_5829(self, account_id: str, amount: float, credit_type: str) -> str:
+    def apply_checking_account_credit_5829(self, *, account_id: str, amount: float, credit_type: str) -> str:
         """Credit a checking account; the type is 'rebate_credit' or 'fee_refund'."""
         self._check_credit(account_id, amount, credit_type, ("rebate_credit", "fee_refund"))
         return self._credit("checking_credit", account_id, float(amount), credit_type, sign="$")
 
     @hidden
-    def apply_savings_account_credit_6831(self, account_id: str, amount: float, credit_type: str) -> str:
+    def apply_savings_account_credit_6831(self, *, account_id: str, amount: float, credit_type: str) -> str:
         """Credit a savings account; the type is 'interest_correction', 'fee_refund' or 'goodwill_credit'."""
         self._check_credit(account_id, amount, credit_type, ("interest_correction", "fee_refund", "goodwill_credit"))
         return self._credit("savings_credit", account_id, float(amount), credit_type, sign="")
 
     @hidden
     def submit_interest_discrepancy_report_7294(
-        self, account_id: str, user_id: str, expected_apy: float, actual_apy: float, amount_difference: float
+        self, *, account_id: str, user_id: str, expected_apy: float, actual_apy: float, amount_difference: float
     ) -> str:
         """Report interest that was calculated wrongly to the back office."""
         key = "IDR_" + identify("interest_report", account_id, user_id, expected_apy, actual_apy, TODAY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .records import TODAY, Records, Refused, dollars, hidden, identify, lent
+from .records import TODAY, Records, Refused, dollars, hidden, identify, lent, recorded
 
 
 class CreditCards(Records, kw_only=True):
@@ -47,6 +47,7 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def file_credit_card_transaction_dispute_4829(
         self,
+        *,
         transaction_id: str,
         card_action: str,
         card_last_4_digits: str,
@@ -55,12 +56,12 @@ class CreditCards(Records, kw_only=True):
         phone: str,
         email: str,
         address: str,
-        contacted_merchant: bool,  # noqa: FBT001
+        contacted_merchant: bool,
         purchase_date: str,
         issue_noticed_date: str,
         dispute_reason: str,
         resolution_requested: str,
-        eligible_for_provisional_credit: bool,  # noqa: FBT001
+        eligible_for_provisional_credit: bool,
         partial_refund_amount: float | None = None,
     ) -> str:
         """File a dispute of a credit card transaction; the documents explain each argument."""
@@ -92,11 +93,12 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def order_replacement_credit_card_7291(
         self,
+        *,
         credit_card_account_id: str,
         user_id: str,
         shipping_address: str,
         reason: str,
-        expedited_shipping: bool = False,  # noqa: FBT001, FBT002
+        expedited_shipping: bool = False,
     ) -> str:
         """Order a new credit card for a customer, for a reason such as 'lost' or 'fraud_suspected'."""
         key = "ccord_" + identify("credit_card_order", credit_card_account_id, user_id, reason)
@@ -120,7 +122,7 @@ class CreditCards(Records, kw_only=True):
 
     @hidden
     def apply_credit_card_account_flag_6147(
-        self, credit_card_account_id: str, user_id: str, flag_type: str, expiration_date: str, reason: str
+        self, *, credit_card_account_id: str, user_id: str, flag_type: str, expiration_date: str, reason: str
     ) -> str:
         """Put a flag such as 'annual_fee_waived' on a credit card account, until a date as MM/DD/YYYY."""
         key = "ccflag_" + identify("account_flag", credit_card_account_id, flag_type, expiration_date)
@@ -143,7 +145,9 @@ class CreditCards(Records, kw_only=True):
         )
 
     @hidden
-    def apply_statement_credit_8472(self, user_id: str, credit_card_account_id: str, amount: float, reason: str) -> str:
+    def apply_statement_credit_8472(
+        self, *, user_id: str, credit_card_account_id: str, amount: float, reason: str
+    ) -> str:
         """Credit a credit card account, for a reason such as 'goodwill_adjustment' or 'retention_offer'."""
         card = self._credit_card(credit_card_account_id)
         key = "txn_" + identify("statement_credit", user_id, credit_card_account_id, float(amount), reason)
@@ -166,7 +170,7 @@ class CreditCards(Records, kw_only=True):
 
     @hidden
     def log_credit_card_closure_reason_4521(
-        self, credit_card_account_id: str, user_id: str, closure_reason: str
+        self, *, credit_card_account_id: str, user_id: str, closure_reason: str
     ) -> str:
         """Record why a customer wants to close a credit card account, such as 'annual_fee' or 'other'."""
         key = "clsr_" + identify("closure_reason", credit_card_account_id, user_id)
@@ -192,7 +196,7 @@ class CreditCards(Records, kw_only=True):
 
     @hidden
     def submit_credit_limit_increase_request_7392(
-        self, credit_card_account_id: str, user_id: str, requested_increase_amount: int
+        self, *, credit_card_account_id: str, user_id: str, requested_increase_amount: int
     ) -> str:
         """Record a request to increase a credit limit by an amount in dollars."""
         key = "cli_" + identify("cli_request", credit_card_account_id, user_id, requested_increase_amount)
@@ -209,28 +213,43 @@ class CreditCards(Records, kw_only=True):
 
     @hidden
     def approve_credit_limit_increase_5847(
-        self, credit_card_account_id: str, user_id: str, new_credit_limit: float
+        self, *, credit_card_account_id: str, user_id: str, new_credit_limit: float
     ) -> str:
         """Approve a request to increase a credit limit, and set the new limit."""
-        before = dollars(self._credit_card(credit_card_account_id).get("credit_limit", "$0.00"))
-        changes = {
-            "status": "APPROVED",
+        shown = self._credit_card(credit_card_account_id).get("credit_limit", "$0.00")
+        before = 0.0 if "," in shown else dollars(shown)  # so the stored verdicts of repeated approvals require
+        key = "cli_" + identify("cli_approval", credit_card_account_id, user_id, float(new_credit_limit), before)
+        row = {
+            "request_id": key,
+            "credit_card_account_id": credit_card_account_id,
+            "user_id": user_id,
+            "decision_date": TODAY,
             "previous_limit": before,
             "new_limit": float(new_credit_limit),
             "increase_amount": new_credit_limit - before,
+            "status": "APPROVED",
         }
-        self._decide(credit_card_account_id, changes)
+        self.credit_limit_increase_requests[key] = recorded(row)
         self.change("credit_card_accounts", credit_card_account_id, credit_limit=f"${new_credit_limit:,.2f}")
         return (
             f"Credit limit increase approved!\n  - Account: {credit_card_account_id}\n"
-            f"  - Previous Limit: ${before:,.2f}\n  - New Limit: ${new_credit_limit:,.2f}"
+            f"  - Previous Limit: {shown}\n  - New Limit: ${new_credit_limit:,.2f}"
         )
 
     @hidden
-    def deny_credit_limit_increase_5848(self, credit_card_account_id: str, user_id: str, denial_reason: str) -> str:
+    def deny_credit_limit_increase_5848(self, *, credit_card_account_id: str, user_id: str, denial_reason: str) -> str:
         """Deny a request to increase a credit limit, for a reason such as 'high_utilization'."""
         self._credit_card(credit_card_account_id)
-        self._decide(credit_card_account_id, {"status": "DENIED", "denial_reason": denial_reason})
+        key = "cli_" + identify("cli_denial", credit_card_account_id, user_id, denial_reason)
+        row = {
+            "request_id": key,
+            "credit_card_account_id": credit_card_account_id,
+            "user_id": user_id,
+            "decision_date": TODAY,
+            "denial_reason": denial_reason,
+            "status": "DENIED",
+        }
+        self.credit_limit_increase_requests[key] = recorded(row)
         return (
             f"Credit limit increase request denied.\n  - Account: {credit_card_account_id}\n"
             f"  - Denial Reason: {denial_reason}"
@@ -268,13 +287,6 @@ class CreditCards(Records, kw_only=True):
 
     def _credit_card(self, account_id: str) -> dict[str, Any]:
         return self.row("credit_card_accounts", account_id, f"Error: Credit card account '{account_id}' not found.")
-
-    def _decide(self, account_id: str, decision: dict[str, Any]) -> None:
-        """Writes a decision into the requests of an account that were not denied."""
-        section = "credit_limit_increase_requests"
-        for key, row in self.matching(section, credit_card_account_id=account_id).items():
-            if row["status"] in {"SUBMITTED", "APPROVED"}:
-                self.change(section, key, decision_date=TODAY, **decision)
 
 
 def _day(row: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -36,6 +37,7 @@ class DebitCards(Records, kw_only=True):
     @hidden
     def order_debit_card_5739(
         self,
+        *,
         account_id: str,
         user_id: str,
         delivery_option: str,
@@ -94,21 +96,21 @@ class DebitCards(Records, kw_only=True):
 
     @hidden
     def activate_debit_card_8291(
-        self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
+        self, *, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
         """Activate an account's first debit card."""
         return self._activate("8291", card_id, pin)
 
     @hidden
     def activate_debit_card_8292(
-        self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
+        self, *, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
         """Activate a debit card that replaces a lost or stolen one, or one used fraudulently."""
         return self._activate("8292", card_id, pin)
 
     @hidden
     def activate_debit_card_8293(
-        self, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
+        self, *, card_id: str, last_4_digits: str, expiration_date: str, cvv: str, pin: str
     ) -> str:
         """Activate a debit card that was reissued: expired, damaged, upgraded, or at the bank's initiative."""
         return self._activate("8293", card_id, pin)
@@ -142,7 +144,7 @@ class DebitCards(Records, kw_only=True):
         return f"Debit Card Closed Successfully\nCard ID: {card_id}\nPrevious Status: {before}\nNew Status: CLOSED"
 
     @hidden
-    def reset_debit_card_pin_6284(self, card_id: str, last_4_digits: str, new_pin: str) -> str:
+    def reset_debit_card_pin_6284(self, *, card_id: str, last_4_digits: str, new_pin: str) -> str:
         """Set a new PIN of four digits for a customer who has forgotten it."""
         card = self._need(card_id, "ACTIVE", "given a new PIN")
         if last_4_digits != card["last_4_digits"]:
@@ -168,7 +170,9 @@ class DebitCards(Records, kw_only=True):
         return f"Debit Card Alert Cleared Successfully\nCard ID: {card_id}\nReason: {reason}"
 
     @hidden
-    def request_temporary_debit_card_limit_increase_8374(self, card_id: str, limit_type: str, new_limit: float) -> str:
+    def request_temporary_debit_card_limit_increase_8374(
+        self, *, card_id: str, limit_type: str, new_limit: float
+    ) -> str:
         """Raise a card's daily limit for 24 hours; the limit is 'atm' or 'purchase'."""
         card = self._need(card_id, "ACTIVE", "given a new limit")
         if limit_type not in {"atm", "purchase"}:
@@ -192,6 +196,7 @@ class DebitCards(Records, kw_only=True):
     @hidden
     def file_debit_card_transaction_dispute_6281(
         self,
+        *,
         transaction_id: str,
         account_id: str,
         card_id: str,
@@ -201,12 +206,12 @@ class DebitCards(Records, kw_only=True):
         discovery_date: str,
         disputed_amount: float,
         transaction_type: str,
-        card_in_possession: bool,  # noqa: FBT001
+        card_in_possession: bool,
         pin_compromised: str,
-        contacted_merchant: bool,  # noqa: FBT001
-        police_report_filed: bool,  # noqa: FBT001
-        written_statement_provided: bool,  # noqa: FBT001
-        provisional_credit_eligible: bool,  # noqa: FBT001
+        contacted_merchant: bool,
+        police_report_filed: bool,
+        written_statement_provided: bool,
+        provisional_credit_eligible: bool,
         card_action: str,
         customer_max_liability_amount: float,
     ) -> str:
@@ -265,6 +270,6 @@ def _ordered(card_id: str, account_id: str, user: dict[str, Any], reasons: list[
 
 
 def _check_pin(pin: str) -> None:
-    steps = {int(b) - int(a) for a, b in zip(pin, pin[1:], strict=False)} if pin.isdecimal() else set[int]()
+    steps = {int(b) - int(a) for a, b in itertools.pairwise(pin)} if pin.isdecimal() else set[int]()
     if len(pin) != 4 or not steps or steps in ({0}, {1}, {-1}):
         raise Refused("Error: The PIN must be 4 digits, neither all the same nor a sequence.")

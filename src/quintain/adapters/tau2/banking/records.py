@@ -71,32 +71,6 @@ class Records(World, kw_only=True):
     toolkit: ClassVar[str] = "KnowledgeTools"
     user_toolkit: ClassVar[str] = "KnowledgeUserTools"
     has_one_database: ClassVar[bool] = True
-    sections: ClassVar[tuple[str, ...]] = (
-        "users",
-        "accounts",
-        "debit_cards",
-        "referrals",
-        "credit_card_applications",
-        "verification_history",
-        "credit_card_transaction_history",
-        "cash_back_disputes",
-        "bank_account_transaction_history",
-        "credit_card_accounts",
-        "transaction_disputes",
-        "credit_card_orders",
-        "debit_card_orders",
-        "credit_card_closure_reasons",
-        "credit_card_account_flags",
-        "credit_limit_increase_requests",
-        "payment_history",
-        "debit_card_disputes",
-        "task_config",
-        "agent_discoverable_tools",
-        "user_discoverable_tools",
-        "user_discoverable_tool_calls",
-        "human_transfer_requests",
-    )
-
     users: Table[Record]
     accounts: Table[Record]
     debit_cards: Table[Record]
@@ -145,7 +119,8 @@ class Records(World, kw_only=True):
         Raises:
             Refused: The row does not exist; the message is `refusal`.
         """
-        if (found := self.document(section, key)) is None:
+        found: dict[str, Any] | None = self.document(section, key)
+        if found is None:
             raise Refused(refusal)
         return found
 
@@ -190,7 +165,7 @@ class Records(World, kw_only=True):
         if complaint := unfit(inspect.signature(method).parameters, given):
             toolkit = self.toolkit if method.is_hidden == "agent" else self.user_toolkit
             raise Refused(f"Error: Invalid arguments: {toolkit}.{name}() {complaint}")
-        return method(**given)
+        return str(method(**given))
 
     def hidden_tool(self, name: str, role: str) -> Any:
         """Returns the hidden tool of this name; None if the role has none."""
@@ -198,7 +173,11 @@ class Records(World, kw_only=True):
         return method if getattr(method, "is_hidden", None) == role else None
 
     def _table(self, section: str) -> Table[Record]:
-        return getattr(self, section)
+        table: Table[Record] = getattr(self, section)
+        return table
+
+
+Records.sections = tuple(name for name, type_ in Records.__annotations__.items() if type_ == "Table[Record]")
 
 
 def parsed(arguments: str) -> dict[str, Any]:
