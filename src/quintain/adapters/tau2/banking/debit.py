@@ -51,21 +51,10 @@ class DebitCards(Records, kw_only=True):
         Delivery is 'STANDARD', 'EXPEDITED' or 'RUSH', the design 'CLASSIC', 'PREMIUM' or 'CUSTOM'.
         """
         account = self.row("accounts", account_id, f"Error: Account '{account_id}' not found.")
-        if delivery_option not in _DELIVERY or card_design not in _DESIGNS:
-            raise Refused(
-                f"Error: delivery_option must be one of {', '.join(_DELIVERY)}, got '{delivery_option}'; "
-                f"card_design must be one of {', '.join(_DESIGNS)}, got '{card_design}'."
-            )
-        cards = self.matching("debit_cards", account_id=account_id).values()
-        if any(card["status"] in {"ACTIVE", "FROZEN"} for card in cards):
-            raise Refused(
-                f"Error: Account '{account_id}' already has an active debit card. Maximum 1 active card per account."
-            )
-        if any(card["status"] == "PENDING" for card in cards):
-            raise Refused(f"Error: There is already a pending debit card order for account '{account_id}'.")
-        fee = delivery_fee + design_fee
-        if (balance := dollars(account["current_holdings"])) < fee:
-            raise Refused(f"Error: Fees are ${fee:.2f}, the balance of account '{account_id}' is ${balance:.2f}.")
+        fee, balance = delivery_fee + design_fee, dollars(account["current_holdings"])
+        _check_choice(delivery_option, card_design)
+        cards = list(self.matching("debit_cards", account_id=account_id).values())
+        _check_order(account_id, cards, fee=fee, balance=balance)
         order = "dcord_" + identify("debit_card_order", account_id, user_id, delivery_option)
         card = "dbc_" + identify("debit_card", account_id, user_id, TODAY)
         refusal = f"Error: Order '{order}' may already exist."
@@ -250,6 +239,25 @@ class DebitCards(Records, kw_only=True):
         self.change("debit_cards", card_id, status="ACTIVE")
         kind = {"8291": "New", "8292": "Replacement", "8293": "Reissued"}[number]
         return f"{kind} Debit Card Activation Successful\nCard ID: {card_id}\n{kind} card is now ACTIVE."
+
+
+def _check_choice(delivery: str, design: str) -> None:
+    if delivery not in _DELIVERY or design not in _DESIGNS:
+        raise Refused(
+            f"Error: delivery_option must be one of {', '.join(_DELIVERY)}, got '{delivery}'; "
+            f"card_design must be one of {', '.join(_DESIGNS)}, got '{design}'."
+        )
+
+
+def _check_order(account_id: str, cards: list[dict[str, Any]], *, fee: float, balance: float) -> None:
+    if any(card["status"] in {"ACTIVE", "FROZEN"} for card in cards):
+        raise Refused(
+            f"Error: Account '{account_id}' already has an active debit card. Maximum 1 active card per account."
+        )
+    if any(card["status"] == "PENDING" for card in cards):
+        raise Refused(f"Error: There is already a pending debit card order for account '{account_id}'.")
+    if balance < fee:
+        raise Refused(f"Error: Fees are ${fee:.2f}, the balance of account '{account_id}' is ${balance:.2f}.")
 
 
 def _ordered(card_id: str, account_id: str, user: dict[str, Any], reasons: list[str]) -> dict[str, Any]:
