@@ -190,6 +190,11 @@ def test_identifiers_and_rows_are_the_reference_s(world: Banking) -> None:
         ].pop()
     )
     assert "fa2896839e417592" in world.referrals
+    silver = "cc_890389b165_silver"
+    world.adopt({"credit_card_accounts": {"data": {silver: {"account_id": silver}}}})
+    assert lent(world, "get_card_last_4_digits", credit_card_account_id=silver).endswith(
+        "\nLast 4 digits of card: 5320"
+    )
     assert user(world, "apply_for_credit_card", **application | {"card_type": "x"}).startswith("Error: Invalid card")
 
 

@@ -39,7 +39,8 @@ class Accounts(Records, kw_only=True):
         self.add("accounts", key, row, f"Failed to open account: Account ID '{key}' may already exist.")
         return (
             f"Bank account opened successfully!\n  - Account ID: {key}\n  - User ID: {user_id}\n"
-            f"  - Account Type: {account_type}\n  - Account Class: {account_class}\n  - Status: OPEN"
+            f"  - Account Type: {account_type}\n  - Account Class: {account_class}\n  - Status: OPEN\n"
+            f"  - Initial Balance: $0.00\n  - Date Opened: {TODAY}"
         )
 
     @hidden

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from .records import TODAY, Records, Refused, dollars, hidden, identify, lent, recorded
@@ -276,8 +277,13 @@ class CreditCards(Records, kw_only=True):
     def get_card_last_4_digits(self, credit_card_account_id: str) -> str:
         """Look up the last 4 digits of one of your credit cards."""
         known = self._credit_card(credit_card_account_id).get("card_last_4_digits")
-        digits = known or f"{int(identify('last_4_digits', credit_card_account_id), 16) % 10_000:04}"
-        return f"Card information retrieved successfully.\n\n  - Last 4 digits: {digits}"
+        drawn = filter(str.isdecimal, identify("card_last4", credit_card_account_id, digits=64))
+        digits = known or "".join(drawn)[:4]
+        given = json.dumps({"credit_card_account_id": credit_card_account_id}, indent=2)
+        return (
+            "Card information retrieved successfully.\n\nExecuted: get_card_last_4_digits\n"
+            f"Arguments: {given}\nLast 4 digits of card: {digits}"
+        )
 
     @lent
     def get_referral_link(self, user_id: str, card_name: str) -> str:
