@@ -292,6 +292,13 @@ def test_lookups_list_records_as_recorded(world: Banking) -> None:
         "Found 1 record(s) in 'credit_card_accounts':\n\n1. Record ID: cc_1\n   account_id: cc_1\n   user_id: ann\n"
         "   card_type: EcoCard\n   current_balance: $75.00\n   credit_limit: $5000.00\n"
     )
+    assert "ann@example.com" in agent(world, "get_user_information_by_name", customer_name="Ann Lee")
+    assert "Record ID: ann" in agent(world, "get_user_information_by_email", email="ann@example.com")
+    assert respond(world, "get_user_information_by_id", {"user_id": "x"}) == (
+        "Error: no customer has the user_id 'x'; ask the customer for another detail",
+        True,
+    )
+    assert agent(world, "get_cash_back_disputes_by_user", user_id="ann") == "No records found in 'cash_back_disputes'."
     assert agent(world, "get_referrals_by_user", user_id="ann") == "No records found in 'referrals'."
     assert json.loads(hidden(world, "get_debit_cards_by_account_id_7823", account_id="chk_1")) == [CARD]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from quintain.adapters.tau2.convention import action, shared
+from quintain.errors import ToolError
 from quintain.harnesses.corpus import CorpusTools, Page
 from quintain.table import Table
 
@@ -97,6 +98,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         Args:
             user_id: Such as '6680a37184'.
         """
+        self._check_user(user_id=user_id)
         return self.listed("users", user_id=user_id)
 
     @_agent
@@ -106,6 +108,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         Args:
             customer_name: Such as 'Kenji Tanaka'.
         """
+        self._check_user(name=customer_name)
         return self.listed("users", name=customer_name)
 
     @_agent
@@ -115,6 +118,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         Args:
             email: As the customer gives it.
         """
+        self._check_user(email=email)
         return self.listed("users", email=email)
 
     @_agent
@@ -133,6 +137,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         Args:
             user_id: As in the database.
         """
+        self._check_user(user_id=user_id)
         return self.listed("credit_card_transaction_history", user_id=user_id)
 
     @_agent
@@ -142,6 +147,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         Args:
             user_id: As in the database.
         """
+        self._check_user(user_id=user_id)
         return self.listed("cash_back_disputes", user_id=user_id)
 
     @_agent
@@ -380,6 +386,11 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
     def emergency_credit_bureau_incident_transfer_1114(self) -> str:
         """Begin to hand a customer over who was reported to a credit bureau by mistake."""
         return "Emergency Transfer Initiated."
+
+    def _check_user(self, **wanted: str) -> None:
+        if not self.matching("users", **wanted):
+            ((name, value),) = wanted.items()
+            raise ToolError(f"no customer has the {name} {value!r}; ask the customer for another detail")
 
     def _described(self, name: str, role: str) -> str:
         """Returns what a hidden tool is for, and its parameters.
