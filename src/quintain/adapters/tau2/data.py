@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from quintain.errors import UsageError
-from quintain.harnesses.corpus import Page
 from quintain.table import Table
 
 from .airline import Airline
 from .airline import rows as airline_rows
-from .banking import Banking, BankingSolo
+from .banking import Banking, BankingSolo, Page
 from .banking.records import Record, recorded
 from .record import paired
 from .retail import Retail

@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 from quintain.adapters.tau2.convention import action, shared
 from quintain.errors import ToolError
-from quintain.harnesses.corpus import CorpusTools, Page
+from quintain.harnesses.corpus import CorpusTools
+from quintain.harnesses.corpus import Page as Page
 from quintain.table import Table
 
 from .accounts import Accounts
@@ -294,7 +295,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             "referral_status": "NO_PROGRESS",
             "date": TODAY,
         }
-        self.add("referrals", key, row, f"Failed to submit referral: Record ID '{key}' may already exist.")
+        self.add("referrals", key, row, refusal=f"Failed to submit referral: Record ID '{key}' may already exist.")
         return f"Referral request submitted successfully!\n  - Referral ID: {key}\n  - Referred: {account_type}"
 
     @_customer
@@ -328,7 +329,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             "date": TODAY,
         }
         refusal = f"Failed to submit application: Record ID '{key}' may already exist."
-        self.add("credit_card_applications", key, row, refusal)
+        self.add("credit_card_applications", key, row, refusal=refusal)
         return (
             "Credit card application submitted:\nYour application has been successfully submitted.\n"
             f"  - Application ID: {key}"
@@ -360,7 +361,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             "rewards_earned": "0 points",
         }
         refusal = f"Failed to submit transaction: Record ID '{key}' may already exist."
-        self.add("credit_card_transaction_history", key, row, refusal)
+        self.add("credit_card_transaction_history", key, row, refusal=refusal)
         return f"Transaction submitted successfully!\n  - Transaction ID: {key}"
 
     @_customer

@@ -36,7 +36,7 @@ class Accounts(Records, kw_only=True):
             "status": "OPEN",
             "current_holdings": "0.00",
         }
-        self.add("accounts", key, row, f"Failed to open account: Account ID '{key}' may already exist.")
+        self.add("accounts", key, row, refusal=f"Failed to open account: Account ID '{key}' may already exist.")
         return (
             f"Bank account opened successfully!\n  - Account ID: {key}\n  - User ID: {user_id}\n"
             f"  - Account Type: {account_type}\n  - Account Class: {account_class}\n  - Status: OPEN\n"
@@ -100,14 +100,16 @@ class Accounts(Records, kw_only=True):
     @hidden
     def apply_checking_account_credit_5829(self, *, account_id: str, amount: float, credit_type: str) -> str:
         """Credit a checking account; the type is 'rebate_credit' or 'fee_refund'."""
-        self._check_credit(account_id, amount, credit_type, ("rebate_credit", "fee_refund"))
-        return self._credit("checking_credit", account_id, float(amount), credit_type, sign="$")
+        self._check_credit(account_id, amount, credit_type, types=("rebate_credit", "fee_refund"))
+        return self._credit("checking_credit", account_id, float(amount), credit_type=credit_type, sign="$")
 
     @hidden
     def apply_savings_account_credit_6831(self, *, account_id: str, amount: float, credit_type: str) -> str:
         """Credit a savings account; the type is 'interest_correction', 'fee_refund' or 'goodwill_credit'."""
-        self._check_credit(account_id, amount, credit_type, ("interest_correction", "fee_refund", "goodwill_credit"))
-        return self._credit("savings_credit", account_id, float(amount), credit_type, sign="")
+        self._check_credit(
+            account_id, amount, credit_type, types=("interest_correction", "fee_refund", "goodwill_credit")
+        )
+        return self._credit("savings_credit", account_id, float(amount), credit_type=credit_type, sign="")
 
     @hidden
     def submit_interest_discrepancy_report_7294(
@@ -133,7 +135,7 @@ class Accounts(Records, kw_only=True):
     def _account(self, account_id: str, named: str = "Account") -> dict[str, Any]:
         return self.row("accounts", account_id, f"Error: {named} '{account_id}' not found.")
 
-    def _check_credit(self, account_id: str, amount: float, credit_type: str, types: tuple[str, ...]) -> None:
+    def _check_credit(self, account_id: str, amount: float, credit_type: str, *, types: tuple[str, ...]) -> None:
         self._account(account_id)
         if amount <= 0 or credit_type not in types:
             raise Refused(
@@ -141,7 +143,7 @@ class Accounts(Records, kw_only=True):
                 f"got '{credit_type}'."
             )
 
-    def _credit(self, kind: str, account_id: str, amount: float, credit_type: str, *, sign: str) -> str:
+    def _credit(self, kind: str, account_id: str, amount: float, *, credit_type: str, sign: str) -> str:
         """Books a credit; the reference writes the balance with a sign for one kind of account only."""
         key = "txn_" + identify(kind, account_id, credit_type, amount, TODAY, digits=16)
         row = {
@@ -154,7 +156,7 @@ class Accounts(Records, kw_only=True):
             "status": "posted",
         }
         if not self.document("bank_account_transaction_history", key):
-            self.add("bank_account_transaction_history", key, row, "")
+            self.add("bank_account_transaction_history", key, row, refusal="")
         balance = dollars(self._account(account_id)["current_holdings"]) + amount
         self.change("accounts", account_id, current_holdings=f"{sign}{balance:.2f}")
         return (

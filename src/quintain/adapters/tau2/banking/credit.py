@@ -74,7 +74,7 @@ class CreditCards(Records, kw_only=True):
             "status": "SUBMITTED",
         }
         refusal = "Error: Dispute may have already been filed for this transaction."
-        self.add("transaction_disputes", key, {"dispute_id": key, **given, **outcome}, refusal)
+        self.add("transaction_disputes", key, {"dispute_id": key, **given, **outcome}, refusal=refusal)
         return (
             "Credit card transaction dispute filed successfully. A case has been opened and will be reviewed.\n"
             f"  - Dispute ID: {key}\n  - Transaction: {transaction_id}"
@@ -114,7 +114,7 @@ class CreditCards(Records, kw_only=True):
             "status": "ORDERED",
         }
         refusal = "Error: Order may have already been placed for this card replacement."
-        self.add("credit_card_orders", key, row, refusal)
+        self.add("credit_card_orders", key, row, refusal=refusal)
         speed = "expedited, 2-3 business days" if expedited_shipping else "standard, 7-10 business days"
         return (
             f"Order ID: {key}\nCard Account: {credit_card_account_id}\nReason: {reason.replace('_', ' ').title()}\n"
@@ -139,7 +139,7 @@ class CreditCards(Records, kw_only=True):
             "status": "ACTIVE",
         }
         refusal = f"Error: Failed to apply account flag. Flag ID '{key}' may already exist."
-        self.add("credit_card_account_flags", key, row, refusal)
+        self.add("credit_card_account_flags", key, row, refusal=refusal)
         return (
             f"Account flag applied successfully!\n  - Flag ID: {key}\n  - Account: {credit_card_account_id}\n"
             f"  - Flag: {flag_type}, until {expiration_date}"
@@ -164,7 +164,7 @@ class CreditCards(Records, kw_only=True):
             "rewards_earned": "0 points",
         }
         refusal = f"Error: Failed to apply statement credit. Transaction ID '{key}' may already exist."
-        self.add("credit_card_transaction_history", key, row, refusal)
+        self.add("credit_card_transaction_history", key, row, refusal=refusal)
         balance = dollars(card["current_balance"]) - amount
         self.change("credit_card_accounts", credit_card_account_id, current_balance=f"${balance:.2f}")
         return f"Statement credit applied successfully.\n\n  - Transaction ID: {key}\n  - Amount: ${amount:.2f}"
@@ -184,7 +184,7 @@ class CreditCards(Records, kw_only=True):
             "status": "LOGGED",
         }
         refusal = "Error: A reason may have already been logged for this account."
-        self.add("credit_card_closure_reasons", key, row, refusal)
+        self.add("credit_card_closure_reasons", key, row, refusal=refusal)
         return f"Closure reason logged successfully.\n\n  - Record ID: {key}\n  - Reason: {closure_reason}"
 
     @hidden
@@ -209,7 +209,7 @@ class CreditCards(Records, kw_only=True):
             "submitted_date": TODAY,
             "status": "SUBMITTED",
         }
-        self.add("credit_limit_increase_requests", key, row, "Error: A similar request may already exist.")
+        self.add("credit_limit_increase_requests", key, row, refusal="Error: A similar request may already exist.")
         return f"Credit limit increase request submitted successfully.\n\n  - Request ID: {key}"
 
     @hidden
@@ -270,7 +270,7 @@ class CreditCards(Records, kw_only=True):
         }
         said = "Cash back dispute submitted successfully. Your case has been queued for review.\n"
         if not self.document("cash_back_disputes", key):
-            self.add("cash_back_disputes", key, row, "")
+            self.add("cash_back_disputes", key, row, refusal="")
         return f"{said}  - Dispute ID: {key}"
 
     @lent

@@ -73,9 +73,9 @@ class DebitCards(Records, kw_only=True):
             "expected_delivery": _DELIVERY[delivery_option],
             "status": "PENDING",
         }
-        self.add("debit_card_orders", order, row, refusal)
+        self.add("debit_card_orders", order, row, refusal=refusal)
         reasons = [one["closure_reason"] for one in cards if "closure_reason" in one]
-        self.add("debit_cards", card, _ordered(card, account_id, user, reasons), refusal)
+        self.add("debit_cards", card, _ordered(card, account_id, user, reasons=reasons), refusal=refusal)
         if fee:
             self.change("accounts", account_id, current_holdings=f"{balance - fee:.2f}")
         return (
@@ -209,7 +209,7 @@ class DebitCards(Records, kw_only=True):
         key = "dsp_" + identify("dispute", user_id, transaction_id)
         row = {"dispute_id": key, **given, "filing_date": TODAY, "status": "OPEN"}
         refusal = "Error: Dispute may have already been filed for this transaction."
-        self.add("debit_card_disputes", key, row, refusal)
+        self.add("debit_card_disputes", key, row, refusal=refusal)
         return (
             f"Dispute ID: {key}\nTransaction: {transaction_id}\nAccount: {account_id}\nCard: {card_id}\n"
             f"Category: {dispute_category}\nAmount: ${disputed_amount:.2f}\nStatus: OPEN"
@@ -260,7 +260,7 @@ def _check_order(account_id: str, cards: list[dict[str, Any]], *, fee: float, ba
         raise Refused(f"Error: Fees are ${fee:.2f}, the balance of account '{account_id}' is ${balance:.2f}.")
 
 
-def _ordered(card_id: str, account_id: str, user: dict[str, Any], reasons: list[str]) -> dict[str, Any]:
+def _ordered(card_id: str, account_id: str, user: dict[str, Any], *, reasons: list[str]) -> dict[str, Any]:
     """Returns the row of a card that was ordered; a card that replaces another one is issued for its reason."""
     reason = reasons[-1].removesuffix("_suspected") if reasons else "first_card"
     return {

@@ -140,7 +140,7 @@ class Records(World, kw_only=True):
         ]
         return "\n".join([f"Found {len(rows)} record(s) in '{section}':\n", *texts])
 
-    def add(self, section: str, key: str, row: Mapping[str, Any], refusal: str) -> None:
+    def add(self, section: str, key: str, row: Mapping[str, Any], *, refusal: str) -> None:
         """Adds a row.
 
         Raises:
@@ -158,7 +158,7 @@ class Records(World, kw_only=True):
         """Calls a hidden tool with arguments as JSON text.
 
         Raises:
-            Refused: The arguments are no JSON object, or the tool does not take them.
+            Refused: The arguments are not a JSON object, or the tool does not take them.
         """
         method = getattr(self, name)
         given = parsed(arguments)
@@ -184,7 +184,7 @@ def parsed(arguments: str) -> dict[str, Any]:
     """Returns the arguments of a hidden tool.
 
     Raises:
-        Refused: The text is no JSON object.
+        Refused: The text does not hold a JSON object.
     """
     try:
         given = json.loads(arguments)
