@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from quintain.config import Config
 from quintain.environment import Environment
@@ -135,7 +135,8 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
 def _started(world: World, initial: Start) -> World:
     """Returns the world as a task finds it, after the rows and the functions that prepare it."""
     started = world.copy()
-    started.adopt((initial.initialization_data or {}).get("agent_data") or {})
+    data: dict[str, Any] = initial.initialization_data or {}
+    started.adopt(data.get("agent_data") or {})
     for function in initial.initialization_actions or ():
         getattr(started, function.func_name)(**function.arguments)
         started.settle()

@@ -260,7 +260,7 @@ class CreditCards(Records, kw_only=True):
     def submit_cash_back_dispute_0589(self, user_id: str, transaction_id: str) -> str:
         """Submit a cash back dispute of one of your credit card transactions."""
         key = "dsp_" + identify("dispute", user_id, transaction_id)
-        settings = self.document("task_config", "dispute_settings") or {}
+        settings: dict[str, Any] = self.document("task_config", "dispute_settings") or {}
         row = {
             "dispute_id": key,
             "user_id": user_id,

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -192,4 +192,4 @@ def parsed(arguments: str) -> dict[str, Any]:
         raise Refused(f"Error: Invalid JSON in arguments: {error}") from error
     if not isinstance(given, dict):
         raise Refused(f"Error: Invalid arguments: a JSON object is expected, got {type(given).__name__}")
-    return given
+    return cast("dict[str, Any]", given)
