@@ -48,7 +48,7 @@ EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
 IN_ROOT = {"serve", "table", "trajectory"}  # extensions with public names in the root
 SHARED = {"layered", "table", "plugins", "changes"}  # extensions that the others may import
 USES = {  # extensions that import others
-    "adapters": {"judges", "resources"},  # data sets of programs need a sandbox
+    "adapters": {"harnesses", "judges", "resources"},  # tau2 searches documents; data sets of programs need a sandbox
     "products": {"resources"},  # a product is a world on a database
     "train": {"models"},  # the local endpoint speaks chat completions
 }

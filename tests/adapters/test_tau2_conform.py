@@ -42,6 +42,18 @@ def test_telecoms_stored_cases_agree_but_for_the_text_of_refueling(reference_dat
     assert all("Successfully added" in one.expected for one in report.mismatches["result"].first)
 
 
+@pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
+def test_bankings_stored_cases_agree_in_errors_and_rewards(reference_data: Path, live: int) -> None:
+    """The reference's tools are not in the data: rows and texts that the cases do not show are this project's."""
+    data = reference_data / "tau2"
+    report = conform("banking_knowledge", data, data / "dev" / "cases_banking_knowledge.jsonl.gz", live=live, seed=7)
+    assert (report.cases, report.steps) == (894, 11352)
+    assert set(report.mismatches) == {"result", "db", "user_db"}
+    counts = {field: report.mismatches[field].count for field in report.mismatches}
+    assert counts["db"] == counts["user_db"] <= 478
+    assert counts["result"] <= 9057
+
+
 async def _score(env: Environment[World], split: str, *, gold: bool) -> list[float | None]:
     scores: list[float | None] = []
     for task in env.tasks(split):
@@ -61,7 +73,12 @@ async def _score(env: Environment[World], split: str, *, gold: bool) -> list[flo
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "split", "tasks", "idle"),
-    [("retail", "base", 114, 11), ("airline", "base", 50, 23), ("telecom", "full", 2285, 0)],
+    [
+        ("retail", "base", 114, 11),
+        ("airline", "base", 50, 23),
+        ("telecom", "full", 2285, 0),
+        ("banking_knowledge", "base", 97, 0),
+    ],
 )
 def test_gold_actions_score_one_and_doing_nothing_seldom_does(
     real: Real, domain: str, split: str, tasks: int, idle: int

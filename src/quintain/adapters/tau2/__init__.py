@@ -1,4 +1,4 @@
-"""Tau2-bench's retail, airline and telecom domains: the real tasks, played and scored as the reference does.
+"""Tau2-bench's domains retail, airline, telecom and banking: the real tasks, scored as the reference does.
 
 Databases, tasks and policies come from a folder of the user's (github.com/sierra-research/tau2-bench, `data/tau2`).
 """

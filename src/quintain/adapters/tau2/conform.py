@@ -105,7 +105,7 @@ def conform(domain: str, data: str | Path, cases: str | Path, *, live: int = 1, 
     """Plays the cases of a file, NL assertions assumed true as when they were made.
 
     Args:
-        domain: "retail", "airline" or "telecom".
+        domain: "retail", "airline", "telecom" or "banking_knowledge".
         data: As for `load`.
         cases: JSON lines, plain or gzipped.
         live: How many conversations to keep going at once.

@@ -95,11 +95,11 @@ def _refusal(world: World, name: str, arguments: dict[str, Any], *, requestor: s
         return "User tools not available"
     if name not in _names(type(world), "agent" if requestor == "assistant" else requestor):
         return f"Tool '{name}' not found."
-    complaint = _unfit(inspect.signature(getattr(world, name)).parameters, arguments)
+    complaint = unfit(inspect.signature(getattr(world, name)).parameters, arguments)
     return f"{toolkits[requestor]}.{name}() {complaint}" if complaint else ""
 
 
-def _unfit(parameters: Mapping[str, inspect.Parameter], arguments: dict[str, Any]) -> str:
+def unfit(parameters: Mapping[str, inspect.Parameter], arguments: dict[str, Any]) -> str:
     """Returns Python's message for arguments that do not fit a function; empty if they do."""
     for given in arguments:
         if given not in parameters:

@@ -17,6 +17,8 @@ from quintain.table import Table
 
 from .airline import Airline
 from .airline import rows as airline_rows
+from .banking import Banking, BankingSolo, Page
+from .banking.records import Record, recorded
 from .record import paired
 from .retail import Retail
 from .retail import rows as retail_rows
@@ -28,6 +30,15 @@ Row = TypeVar("Row")
 
 _PLACES = (".", "domains", "tau2/domains", "data/tau2/domains")
 """Possible places of the domains in the given folder: upstream's repository, or parts of it."""
+
+
+_BANK = """\
+You work for Rho-Bank. Its policies are in documents: search them with web_search, and read a document whole with
+web_fetch, before you act or advise. Verify a customer's identity against the database, and log it, before you show or
+change the customer's data, unless a document says otherwise. Documents name further tools. Those for you: unlock one
+with unlock_discoverable_agent_tool, then call it with call_discoverable_agent_tool. Those for the customer: give one
+with give_discoverable_user_tool. Unlock and give only what you need.
+"""
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -120,6 +131,10 @@ class Domain(NamedTuple):
     """None: all tasks are the split "base"."""
     solo: type[World] | None = None
     """The world of an agent who has the customer's tools too; None where the customer has none."""
+    has_own_starts: bool = False
+    """True if tasks may begin with rows of their own."""
+    guidance: str = ""
+    """What the agent has to know beside the policies."""
 
 
 class Folder:
@@ -166,14 +181,14 @@ class Folder:
     def policy(self, guide: str) -> str:
         """Returns what the agent has to follow, with the guide of this name where the domain has several."""
         names = (*self._domain.policies, *(name for key, name in self._domain.guides.items() if key == guide))
-        return "\n\n".join(self.text(name) for name in names)
+        return "\n\n".join([*(self.text(name) for name in names), *filter(None, [self._domain.guidance])])
 
     def entries(self) -> dict[str, Entry]:
         """Returns all tasks by id, in the order of the file."""
         entries = self._decode(self._domain.tasks, list[Entry])
         for entry in entries:
             start = entry.initial_state or Start()
-            if start.initialization_data or start.message_history:
+            if start.message_history or (start.initialization_data and not self._domain.has_own_starts):
                 raise UsageError(
                     f"task {entry.id!r} of tau2's {self.domain} begins in a state of its own: not supported"
                 )
@@ -199,12 +214,14 @@ class Folder:
 
     def _decode(self, name: str, type_: type[Row]) -> Row:
         try:
-            return msgspec.json.decode(self.text(name), type=type_)
-        except msgspec.DecodeError as error:
+            return msgspec.convert(_parsed(name, self.text(name)), type_)
+        except ValueError as error:  # msgspec.ValidationError is one
             raise UsageError(f"{name} of tau2's {self.domain}: {error}") from error
 
 
 def _parsed(name: str, text: str) -> Any:
+    if name.endswith(".jsonl"):
+        return [json.loads(line) for line in text.splitlines()]
     return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
 
 
@@ -251,6 +268,18 @@ def _telecom(raw: dict[str, Any], user: dict[str, Any]) -> World:
     )
 
 
+def _banking(raw: dict[str, Any], documents: list[dict[str, str]]) -> World:
+    empty: dict[str, Any] = {"data": {}, "notes": ""}
+    sections = {name: raw.get(name, empty) for name in Banking.sections}
+    rows: dict[str, Any] = {
+        name: Table(Record, {key: recorded(row) for key, row in section["data"].items()})
+        for name, section in sections.items()
+    }
+    pages = Table(Page, {one["id"]: Page(one["title"], one["content"]) for one in documents})
+    notes = tuple((name, section["notes"]) for name, section in sections.items())
+    return Banking(pages=pages, notes=notes, **rows)
+
+
 def _table(row: Any, rows: Any) -> Table[Any]:
     return Table(row, msgspec.convert(rows, dict[str, row]))
 
@@ -265,5 +294,16 @@ DOMAINS = {
         policies=("main_policy.md",),
         guides={"manual": "tech_support_manual.md", "workflow": "tech_support_workflow.md"},
         solo=Solo,
+    ),
+    "banking_knowledge": Domain(
+        Banking,
+        _banking,
+        databases=("db.json", "documents.jsonl"),
+        policies=(),
+        tasks="tasks_dir.jsonl",
+        splits=None,
+        solo=BankingSolo,
+        has_own_starts=True,
+        guidance=_BANK,
     ),
 }

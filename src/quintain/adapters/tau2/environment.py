@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from quintain.config import Config
 from quintain.environment import Environment
@@ -13,7 +13,7 @@ from quintain.errors import UsageError
 from quintain.harness import Dialogue, Harness, ToolLoop
 from quintain.task import Task
 
-from .data import DOMAINS, Criteria, Entry, Folder, Function, Start
+from .data import DOMAINS, Criteria, Entry, Folder, Start
 from .scoring import Assertions, Judge, verifier
 from .world import World
 
@@ -58,7 +58,7 @@ def load(
     """Returns a domain of tau2-bench as an environment. Its database is read with the first task.
 
     Args:
-        domain: "retail", "airline" or "telecom".
+        domain: "retail", "airline", "telecom" or "banking_knowledge".
         data: Upstream's repository, its data folder, or one like it; files may be gzipped.
         nl_assertions: Treatment of assertions on the conversation that need a judge: "judge" fails the episode
             without a judge, "assume-true" takes them for true and records that.
@@ -118,11 +118,12 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
     case = _HELD + entry.ticket if entry.ticket else script
     calls = [(one.requestor, (one.name, one.arguments)) for one in truth.actions or ()]
     is_alone = written or all(requestor == "assistant" for requestor, _ in calls)
-    prepared = (entry.initial_state or Start()).initialization_actions
+    initial = entry.initial_state or Start()
+    is_own = initial.initialization_actions or initial.initialization_data
     return Task(
         id=entry.id,
         prompt=_WRITTEN + case if written else "",
-        start=functools.partial(_started, world, prepared) if prepared else world,
+        start=functools.partial(_started, world, initial) if is_own else world,
         truth=truth,
         solution=tuple(call for _, call in calls) if is_alone else None,
         answer="\n".join(["Done.", *(truth.communicate_info or ())]),
@@ -131,10 +132,12 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
     )
 
 
-def _started(world: World, prepared: list[Function]) -> World:
-    """Returns the world as a task finds it, after the functions that prepare it."""
+def _started(world: World, initial: Start) -> World:
+    """Returns the world as a task finds it, after the rows and the functions that prepare it."""
     started = world.copy()
-    for function in prepared:
+    data: dict[str, Any] = initial.initialization_data or {}
+    started.adopt(data.get("agent_data") or {})
+    for function in initial.initialization_actions or ():
         getattr(started, function.func_name)(**function.arguments)
         started.settle()
     return started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from quintain.state import State
@@ -18,6 +19,8 @@ class World(State, kw_only=True):
     """Name of the reference's class of tools; it is in the errors that the model reads."""
     user_toolkit: ClassVar[str] = ""
     """The same for the tools of the customer; empty where the customer has none."""
+    has_one_database: ClassVar[bool] = False
+    """True if the customer's tools work on the company's database; the reference then digests it for both."""
     sections: ClassVar[tuple[str, ...]]
     """Names of the database's parts."""
 
@@ -36,6 +39,9 @@ class World(State, kw_only=True):
     def user_document(self) -> Any:
         """Returns the customer's own database as the reference would dump it; None if there is none."""
         return None
+
+    def adopt(self, changes: Mapping[str, Any]) -> None:
+        """Adds rows by section and key with which a task begins; a domain whose tasks have such rows overrides it."""
 
     def settle(self) -> None:
         """Brings the customer's and the company's side into line; runs after every call."""
@@ -73,7 +79,9 @@ class Ledger:
         return _digest(f"{{{whole}}}")
 
     def user_digest(self, world: World) -> str | None:
-        """64 hex digits for the customer's own database; None if there is none."""
+        """64 hex digits for the database that the customer's tools work on; None if there is none."""
+        if world.has_one_database:
+            return self.digest(world)
         document = world.user_document()
         return None if document is None else _digest(_text(document))
 
