@@ -28,8 +28,8 @@ from quintain.resources.web.world import Due
 from . import words
 from .words import DATA, FIGURES, KINDS, POOLS
 
-DAWN = 1_767_589_200.0
-"""The base ends here: Monday 2026-01-05, 05:00 UTC."""
+DAWN = 1_767_603_600.0
+"""The base ends here: Monday 2026-01-05, 09:00 UTC."""
 SIZES = {"easy": 600, "medium": 4_000, "hard": 20_000}
 """Tickets of the base by the level of the task."""
 DAY = 86_400.0
@@ -218,7 +218,7 @@ class Founder:
         days = min(365, self.size // 25)
         cluster = 0
         while len(found) < self.size:
-            day = DAWN - 5 * 3600 - (1 + int(rng.random() * days)) * DAY
+            day = DAWN - 9 * 3600 - (1 + int(rng.random() * days)) * DAY
             weekend = int((day // DAY + 3) % 7) >= 5
             if weekend and rng.random() < 0.55:
                 continue

@@ -34,7 +34,7 @@ class HttpTool(Web):
 
 
 def route_tools(
-    routes: Routes, names: Mapping[str, tuple[str, str]], *, host: str, base: type[Web] = Web
+    routes: Routes, names: Mapping[str, tuple[str, ...]], *, host: str, base: type[Web] = Web
 ) -> type[Web]:
     """Returns a class with a tool for each of the named routes, whose description is that of the handler.
 
@@ -43,7 +43,7 @@ def route_tools(
 
     Args:
         routes: The routes of the product.
-        names: Name of each tool to method and path template.
+        names: Name of each tool to method, path template and, where the handler has none, a description.
         host: Host that the tools ask.
         base: World that the class derives from. Give it where the world has fields: only one base may have some.
 
@@ -52,10 +52,10 @@ def route_tools(
     """
     known = {(one.method, one.path): one for one in routes.all}
     members: dict[str, Any] = {"__module__": __name__, "__annotations__": {"authorization": str}, "authorization": ""}
-    for name, (method, path) in names.items():
+    for name, (method, path, *words) in names.items():
         if (method, path) not in known or hasattr(base, name):
             raise DefinitionError(f"tool {name!r} of {method} {path}: no such route, or the name of a method of {base.__name__}")
-        members[name] = _tool(name, method, path, host=host, doc=inspect.getdoc(known[method, path].handler) or name)
+        members[name] = _tool(name, method, path, host=host, doc="".join(words) or inspect.getdoc(known[method, path].handler) or name)
     make = cast(Any, type(Web))
     return cast(type[Web], make("RouteTools", (base,), members, kw_only=True))
 

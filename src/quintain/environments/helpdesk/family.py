@@ -1,0 +1,148 @@
+"""Descriptions of the families, read from `families.toml`, and the intents that their solutions are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.task import Call
+
+from .state import numbers
+
+
+class Item(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Ticket of a scene, as the head of `families.toml` explains it."""
+
+    letter: str = ""
+    letters: list[str] = []
+    subject: str = ""
+    kinds: list[str] = []
+    foreign: bool = False
+    who: str = ""
+    copies: int = 1
+    days: tuple[int, int] = (1, 1)
+    value: tuple[int, int] | None = None
+    note: str = ""
+    thread: list[tuple[str, str]] = []
+    set: dict[str, str] = {}
+    after: dict[str, str] = {}
+    rated: str = ""
+    update: dict[str, str | bool] = {}
+    edit: dict[str, str] = {}
+    reply: str = ""
+    inside: str = ""
+    facts: list[str] = []
+    notes: list[str] = []
+    never: list[str] = []
+    act: Literal["", "spam", "merge", "link"] = ""
+
+    @property
+    def is_wanted(self) -> bool:
+        """False if the ticket is to be left alone."""
+        return bool(self.update or self.act or self.reply)
+
+
+class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Rule that a task asks for, and how it is proved."""
+
+    tool: str
+    words: str
+    rule: dict[str, Any]
+    proof: Literal["view", "macro", "stream"]
+
+
+class LevelOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a family asks at one level."""
+
+    items: dict[str, int] = {}
+    before: Literal["", "problem"] = ""
+    after: Literal["", "solve", "handover"] = ""
+    more: str = ""
+    least: int = 0
+    most: int = 0
+    words: str = ""
+    query: str = ""
+    where: str = ""
+    days: int = 0
+    form: str = ""
+    top: int = 0
+    rules: list[str] = []
+
+
+class Family(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Family of tasks."""
+
+    prompt: str
+    levels: dict[str, LevelOf]
+    articles: list[str] = []
+    query: str = ""
+    items: dict[str, Item] = {}
+    rules: dict[str, Rule] = {}
+
+
+FAMILIES = msgspec.toml.decode((Path(__file__).parent / "families.toml").read_bytes(), type=dict[str, Family])
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """One thing that a solution does, in the words of a person at the desk: a driver turns it into calls or clicks.
+
+    Attributes:
+        act: article, search, open, update, bulk, create, merge, spam, edit, export, show or rule.
+        record: Ticket or user that it is about.
+        fields: What it reads or writes. Groups, people and fields have the names that a page shows; `comment` is a
+            text and `public` its audience.
+    """
+
+    act: str
+    record: int = 0
+    fields: dict[str, Any] = {}
+
+
+def calls(intent: Intent, level: str) -> list[Call]:
+    """Returns the calls of tools that an intent means."""
+    fields, record = intent.fields, intent.record
+    match intent.act:
+        case "article":
+            return [("search_articles", {"query": fields})]
+        case "search":
+            return [("search", {"query": fields})]
+        case "open":
+            return [("show_ticket", {"id": record}), ("list_comments", {"id": record})]
+        case "show":
+            return [("show_tickets", {"query": fields})]
+        case "export":
+            return [("list_metric_events", {"query": fields})]
+        case "spam":
+            return [("mark_as_spam", {"id": record})]
+        case "merge":
+            return [("merge_tickets", {"id": record, "body": fields})]
+        case "edit":
+            return [("show_user", {"id": record}), ("update_user", {"id": record, "body": {"user": fields}})]
+        case "create":
+            return [("create_ticket", {"body": {"ticket": _ticket(fields, level)}})]
+        case "bulk":
+            ids = {"ids": ",".join(map(str, fields["ids"]))}
+            rest = {name: value for name, value in fields.items() if name != "ids"}
+            return [("update_tickets", {"query": ids, "body": {"ticket": _ticket(rest, level)}})]
+        case "rule":
+            return [(fields["tool"], {"body": fields["rule"]})]
+        case _:
+            return [("update_ticket", {"id": record, "body": {"ticket": _ticket(fields, level)}})]
+
+
+def _ticket(fields: dict[str, Any], level: str) -> dict[str, Any]:
+    """Returns a ticket in the API's words."""
+    ids, found = numbers(level), dict[str, Any]()
+    for name, value in fields.items():
+        if name == "group":
+            found["group_id"] = ids["group"][value]
+        elif name in ids["field"]:
+            found.setdefault("custom_fields", []).append({"id": ids["field"][name], "value": value})
+        elif name == "comment":
+            found["comment"] = {"body": value, "public": fields["public"]}
+        elif name != "public":
+            names = {"assignee": "assignee_email", "tags": "additional_tags", "problem": "problem_id"}
+            found[names.get(name, name)] = [value] if name == "tags" else value
+    return found
