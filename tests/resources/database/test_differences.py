@@ -221,6 +221,22 @@ def test_full_text_search_over_another_table_follows_it() -> None:
     assert [one.table for one in db.diff(twin)] == ["f", "r", "t"]
 
 
+def test_a_contentless_search_index_is_read_only_when_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b');"
+        "CREATE VIRTUAL TABLE f USING fts5(body, content=\"\"); INSERT INTO f (rowid, body) SELECT id, body FROM t"
+    )
+    read = difference._rows
+    tables: list[str] = []
+    monkeypatch.setattr(difference, "_rows", lambda *given: tables.append(given[1].name) or read(*given))
+    twin = db.fork()
+    twin.execute("UPDATE t SET body = 'c' WHERE id = 2")
+    assert [(one.table, one.key) for one in db.diff(twin)] == [("t", (2,))]
+    assert set(tables) == {"t"}
+    twin.execute("INSERT INTO f (rowid, body) VALUES (3, 'd')")
+    assert [(one.table, one.key) for one in db.diff(twin)] == [("f", (3,)), ("t", (2,))]
+
+
 def test_rows_without_a_key_are_told_apart_by_rowid() -> None:
     db = Database("CREATE TABLE t (k INT PRIMARY KEY, x); INSERT INTO t (rowid, k, x) VALUES (5, NULL, 1), (6, 5, 2)")
     twin = db.fork()

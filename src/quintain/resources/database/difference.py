@@ -248,12 +248,12 @@ class _RowSelection:
     def _look_below(self, table: _TableLayout, shadows: set[str]) -> None:
         """Full-text search keeps the rows of a virtual table in a shadow of it, under the same rowids.
 
-        Unless it has an option `content`: then they may be those of any other table.
+        Unless it has an option `content` with a name: then they may be those of any other table.
         """
-        content = f"{table.name}_content"
+        content, sql = f"{table.name}_content", table.sql.lower().replace('content=""', "")
         if content in self.rows:
             self.rows[table.name] = self.rows[content]
-        elif shadows and "content" not in table.sql.lower() and all(self.rows.get(one) == set() for one in shadows):
+        elif shadows and "content" not in sql and all(self.rows.get(one) == set() for one in shadows):
             self.rows[table.name] = set()
 
     def _account(self, image: PageImage, root: int) -> None:
