@@ -21,10 +21,10 @@ from quintain.resources.web.rows import find, select
 
 from . import words
 from .company import DAWN, base
-from .effects import Effect, Fact, effects, fact
+from .effects import Effect, Fact, breached, effects, fact
 from .family import FAMILIES, Family, Intent, Item, LevelOf, calls
 from .proof import Proof
-from .state import _CREDENTIALS, Helpdesk, account, numbers
+from .state import TOOLS, Helpdesk, account, numbers
 from .words import KINDS, POOLS
 
 _SAFETY = {"brake", "recall"}
@@ -42,6 +42,8 @@ class Truth(msgspec.Struct, frozen=True):
     Attributes:
         goals: Effects and facts of the solution.
         tickets: Tickets that the task is about.
+        watched: Those whose clocks count: the tickets of the scene.
+        breached: Clocks of them that the solution breaches, too.
         never: Words that no reply on a ticket may hold.
         told: Answer that is asked for; empty if none is.
         budget_s: Time of the world in which the work is done without loss.
@@ -50,6 +52,8 @@ class Truth(msgspec.Struct, frozen=True):
 
     goals: tuple[Any, ...]
     tickets: tuple[int, ...]
+    watched: tuple[int, ...]
+    breached: tuple[str, ...]
     never: tuple[tuple[int, str], ...]
     told: str
     budget_s: float
@@ -290,7 +294,8 @@ class Case(Draft[Helpdesk]):
 
     def _draw(self) -> dict[str, Any]:
         rng = self.rng
-        area = rng.choice([name for name in numbers(self.level)["group"] if name != "Support"])
+        sql = "SELECT g.name FROM zd_tickets t JOIN zd_agent_groups g ON g.id = t.group_id WHERE t.status = 'open' ORDER BY t.id"
+        ((area,),) = rng.sample(self.desk.db.execute(sql), 1)
         number = 100 + rng.below(900)
         return self.slots | {
             "area": area, "area_id": numbers(self.level)["group"][area], "kind": rng.choice(list(KINDS)),
@@ -350,6 +355,7 @@ class Case(Draft[Helpdesk]):
         rule = family.rules[self.rng.choice(of.rules)]
         self.slots["words"] = rule.words.format_map(self.slots)
         self._prompt(family.prompt)
+        self.do("groups")
         self.do("rule", tool=rule.tool, rule=_filled(rule.rule, self.slots))
         stream = {name: self.slots[name] for name in ("area_id", "keyword", "hours", "title")}
         proof = Proof(kind=rule.proof, hours=stream["hours"] if rule.tool == "create_automation" else 0,
@@ -363,16 +369,16 @@ class Case(Draft[Helpdesk]):
         found = effects(self.desk, self.shadow)
         goals = [Effect(table=t, row=row, field=field, value=value) for (t, row, field), value in found.items()]
         budget = 3 * (self.shadow.clock.now - self.desk.clock.now) + 600
-        return Truth((*goals, *self.facts), tuple(self.tickets), tuple(self.never), self.told, budget,
-                     tuple(self.intents))  # fmt: skip
+        watched = tuple(sorted(one for plan in self.plans for one in plan.tickets))
+        return Truth((*goals, *self.facts), tuple(self.tickets), watched, breached(self.shadow, watched),
+                     tuple(self.never), self.told, budget, tuple(self.intents))  # fmt: skip
 
     def world(self) -> Helpdesk:
         return self.desk
 
     def task(self, id: str, *, answer: str, tags: dict[str, str]) -> qn.Task[Helpdesk]:
         """Returns the finished task."""
-        made = super().task(id, answer=answer, tags=tags)
-        return made
+        return msgspec.structs.replace(super().task(id, answer=answer, tags=tags), tools=tuple(TOOLS))
 
 
 def _filled(value: Any, slots: dict[str, Any]) -> Any:

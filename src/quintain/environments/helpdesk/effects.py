@@ -7,12 +7,15 @@ are left out; texts are judged by the facts that they must hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from quintain.authoring import Recent, TaskGoal
+
+from quintain.products.zendesk import tables as tb
+from quintain.resources.web.rows import find
 
 from .state import Helpdesk
 
@@ -133,6 +136,13 @@ def said(start: Helpdesk, world: Helpdesk, ticket: int, *, public: bool) -> str:
     last = start.db.execute("SELECT coalesce(max(id), 0) FROM zd_comments")[0][0]
     sql = f"SELECT body FROM zd_comments WHERE {where} AND public = ? AND by_agent = 1 AND id > ? ORDER BY id"
     return "\n".join(body for (body,) in world.db.execute(sql, ticket or start.tickets, public, last))
+
+
+def breached(world: Helpdesk, tickets: Sequence[int]) -> tuple[str, ...]:
+    """Returns the breached clocks of tickets."""
+    rows = [find(world.db, tb.Metric, one) for one in tickets]
+    clocks = [(row.id, clock) for row in rows if row is not None for clock in row.clocks]
+    return tuple(f"{number} {one.metric} {one.instance}" for number, one in clocks if one.breached)
 
 
 def fact(words: str) -> str:

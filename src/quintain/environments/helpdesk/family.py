@@ -89,7 +89,7 @@ class Intent(msgspec.Struct, frozen=True):
     """One thing that a solution does, in the words of a person at the desk: a driver turns it into calls or clicks.
 
     Attributes:
-        act: article, search, open, update, bulk, create, merge, spam, edit, export, show or rule.
+        act: article, search, groups, open, update, bulk, create, merge, spam, edit, export, show or rule.
         record: Ticket or user that it is about.
         fields: What it reads or writes. Groups, people and fields have the names that a page shows; `comment` is a
             text and `public` its audience.
@@ -108,6 +108,8 @@ def calls(intent: Intent, level: str) -> list[Call]:
             return [("search_articles", {"query": fields})]
         case "search":
             return [("search", {"query": fields})]
+        case "groups":
+            return [("list_groups", {})]
         case "open":
             return [("show_ticket", {"id": record}), ("list_comments", {"id": record})]
         case "show":

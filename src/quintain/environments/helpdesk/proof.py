@@ -44,37 +44,40 @@ class Proof(TaskGoal, frozen=True, kw_only=True):
         return "" if found == self.shown else "; ".join(wrong[:1]) or f"{self.title} is missing"
 
     def play(self, world: Helpdesk) -> tuple[str, ...]:
-        """Returns what the rule does, on a fork."""
+        """Returns what the rule does to a stream of new tickets, on a fork."""
         fork = world.copy()
-        return tuple(self._stream(fork)) if self.kind == "stream" else self._shown(fork)
-
-    def _shown(self, fork: Helpdesk) -> tuple[str, ...]:
-        rules = _get(fork, f"{self.kind}s?per_page=100")[f"{self.kind}s"]
-        numbers = [one["id"] for one in rules if one["title"] == self.title and one["active"]]
-        if not numbers:
-            return ()
-        if self.kind == "view":
-            return tuple(str(one["id"]) for one in _get(fork, f"views/{numbers[0]}/tickets?sort_by=nice_id")["tickets"])
-        found = _get(fork, f"tickets/{_unsolved(fork)}/macros/{numbers[0]}/apply")["result"]["ticket"]
-        return tuple(f"{name}: {found[name]}" for name in sorted(found.keys() - {"id", "url", "custom_status_id"}))
-
-    def _stream(self, fork: Helpdesk) -> list[str]:
         customer = select(fork.db, tb.User, "role = 'end-user' AND active = 1 ORDER BY id LIMIT 1")[0]
         agent = select(fork.db, tb.User, "role = 'admin' ORDER BY id LIMIT 1")[0]
         numbers: list[int] = []
         for priority in tb.PRIORITIES:
             for group, text in ((None, "It squeaks."), (self.group, f"There was {self.keyword}, I think.")):
                 wanted = {"comment": {"body": text}, "priority": priority, "group_id": group}
-                numbers.append(commit(fork, customer, None, wanted=wanted)[0].id)
+                numbers += [commit(fork, customer, None, wanted=wanted)[0].id for _ in range(2)]
         shown = [self._row(fork, one) for one in numbers]
-        if self.hours:
-            for one in numbers[::2]:
-                commit(fork, agent, find(fork.db, tb.Ticket, one), wanted={"status": "pending"})
-            fork.arm()
-            for hours in (self.hours - 1, 3):
-                fork.clock.advance(hours * 3600.0)
-                shown += [self._row(fork, one) for one in numbers]
-        return shown
+        # Of each kind one ticket goes on to the next status, so that a condition on the status shows.
+        for one in numbers[::2]:
+            status = "pending" if self.hours else "solved"
+            ticket = find(fork.db, tb.Ticket, one)
+            members = select(fork.db, tb.GroupMembership, "group_id = ? ORDER BY id", ticket.group_id if ticket else 0)
+            assignee = members[0].user_id if members else agent.id
+            commit(fork, agent, ticket, wanted={"status": status, "assignee_id": assignee})
+        if self.kind != "stream":
+            return self._shown(fork, numbers[1])
+        fork.arm()
+        for hours in (self.hours - 1, 3) if self.hours else ():
+            fork.clock.advance(hours * 3600.0)
+            shown += [self._row(fork, one) for one in numbers]
+        return tuple(shown)
+
+    def _shown(self, fork: Helpdesk, ticket: int) -> tuple[str, ...]:
+        rules = _get(fork, f"{self.kind}s?per_page=100")[f"{self.kind}s"]
+        numbers = [one["id"] for one in rules if one["title"] == self.title and one["active"]]
+        if not numbers:
+            return ()
+        if self.kind == "view":
+            return tuple(str(one["id"]) for one in _get(fork, f"views/{numbers[0]}/tickets?sort_by=nice_id")["tickets"])
+        found = _get(fork, f"tickets/{ticket}/macros/{numbers[0]}/apply")["result"]["ticket"]
+        return tuple(f"{name}: {found[name]}" for name in sorted(found.keys() - {"id", "url", "custom_status_id"}))
 
     def _row(self, fork: Helpdesk, number: int) -> str:
         ticket, metric = find(fork.db, tb.Ticket, number), find(fork.db, tb.Metric, number)
@@ -88,7 +91,3 @@ def _get(fork: Helpdesk, path: str) -> dict[str, Any]:
     url = f"http://acme.zendesk.localhost/api/v2/{path}"
     body: dict[str, Any] = json.loads(fork.respond(request("GET", url, headers={"authorization": fork.authorization})).body)
     return body
-
-
-def _unsolved(fork: Helpdesk) -> int:
-    return int(fork.db.execute("SELECT min(id) FROM zd_tickets WHERE status = 'open' AND deleted = 0")[0][0])
