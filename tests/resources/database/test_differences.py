@@ -237,6 +237,20 @@ def test_a_contentless_search_index_is_read_only_when_it_changed(monkeypatch: py
     assert [(one.table, one.key) for one in db.diff(twin)] == [("f", (3,)), ("t", (2,))]
 
 
+def test_a_long_row_rewritten_below_its_leaf_is_found_without_reading_its_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    db = Database("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT, at INTEGER NOT NULL)")
+    db.execute("INSERT INTO t SELECT value, '', 0 FROM json_each('[1, 2, 3, 4]')")
+    db.execute("INSERT INTO t VALUES (9, ?, 1000)", "x" * 1100)
+    read, touched = difference._rows, dict[str, Any]()
+    monkeypatch.setattr(difference, "_rows", lambda *given: touched.update({given[1].name: given[2]}) or read(*given))
+    twin = db.fork()
+    twin.execute("UPDATE t SET at = 2000 WHERE id = 9")
+    assert [(one.table, one.key) for one in db.diff(twin)] == [("t", (9,))]
+    assert touched == {"t": {9}}
+
+
 def test_rows_without_a_key_are_told_apart_by_rowid() -> None:
     db = Database("CREATE TABLE t (k INT PRIMARY KEY, x); INSERT INTO t (rowid, k, x) VALUES (5, NULL, 1), (6, 5, 2)")
     twin = db.fork()
