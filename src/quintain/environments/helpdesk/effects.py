@@ -37,20 +37,33 @@ IDENTITIES: Mapping[str, tuple[str, ...]] = {
 SETTLED_S = 60.0
 """Time in which jobs finish, before a world is judged."""
 _KNOWN: Recent[dict[Key, str]] = Recent(256)
+_IDLE: dict[str, Helpdesk] = {}
+"""By the digest of a start the world in which the agent does nothing, as late as it was needed last."""
 
 
 def effects(start: Helpdesk, world: Helpdesk) -> dict[Key, str]:
     """Returns the effects of an episode. The result is shared: do not change it."""
-    key = (start.db.digest(), world.db.digest(), world.clock.now)
-    return _KNOWN.get(key, lambda: _effects(start, world))
+    return _KNOWN.get((start.db.digest(), world.db.digest()), lambda: _effects(start, world))
+
+
+def _idle(start: Helpdesk, now: float) -> Helpdesk:
+    """Returns the start at a later moment. What was due up to the moment asked for before is not done again."""
+    key = start.db.digest()
+    found = _IDLE.pop(key, start)
+    found = (found if found.clock.now <= now else start).copy()
+    found.clock.advance(now - found.clock.now)
+    for old in list(_IDLE)[:-16]:
+        del _IDLE[old]
+    return _IDLE.setdefault(key, found)
 
 
 def _effects(start: Helpdesk, world: Helpdesk) -> dict[Key, str]:
-    idle, settled = start.copy(), world.copy()
-    idle.clock.advance(world.clock.now + SETTLED_S - start.clock.now)
-    settled.clock.advance(SETTLED_S)
     found: dict[Key, str] = {}
-    for change in idle.db.diff(settled.db):
+    if start.db.digest() == world.db.digest():
+        return found
+    settled = world.copy()
+    settled.clock.advance(SETTLED_S)
+    for change in _idle(start, settled.clock.now).db.diff(settled.db):
         if change.table not in BOOKS:
             for field, row, value in _of_row(change, start.tickets):
                 found[change.table, row, field] = value

@@ -38,7 +38,7 @@ class Proof(TaskGoal, frozen=True, kw_only=True):
     def missing(self, world: Helpdesk, start: Helpdesk, /) -> str:
         """Returns the first difference between what the rule does and what it should do."""
         del start
-        found = _KNOWN.get((world.db.digest(), world.clock.now, self), lambda: self.play(world))
+        found = _KNOWN.get((world.db.digest(), self), lambda: self.play(world))
         pairs = zip(found, self.shown, strict=False)
         wrong = [f"{one} instead of {other}" for one, other in pairs if one != other]
         return "" if found == self.shown else "; ".join(wrong[:1]) or f"{self.title} is missing"

@@ -21,7 +21,7 @@ from .draft import Truth
 from .effects import Effect, Fact, Key, breached, effects, said
 from .state import Helpdesk
 
-CHECKLIST: Checklist[Helpdesk] = Checklist(content=lambda world: (world.db.digest(), world.clock.now))
+CHECKLIST: Checklist[Helpdesk] = Checklist(content=lambda world: world.db.digest())
 _READS = frozenset({"show_ticket", "list_comments", "show_tickets", "search", "list_metric_events", "list_groups"})
 
 
@@ -125,7 +125,7 @@ def answered(outcome: qn.EpisodeView[Helpdesk]) -> qn.Score:
     return squared_share(missing, total) if total else qn.Score(None, "nothing is to be said")
 
 
-@per_task(lambda world: (world.db.digest(), world.clock.now))
+@per_task(lambda world: world.db.digest())
 def stray(task: qn.Task[Helpdesk], world: Helpdesk) -> list[str]:
     """Returns the effects that the task did not want. Internal notes on its tickets are free."""
     truth: Truth = task.truth
