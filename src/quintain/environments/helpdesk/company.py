@@ -35,6 +35,7 @@ SIZES = {"easy": 600, "medium": 4_000, "hard": 20_000}
 DAY = 86_400.0
 FIELDS = (("Category", "tagger"), ("Order", "text"), ("Product", "text"), ("Refund (EUR)", "decimal"),
           ("Cause", "tagger"), ("Verified", "checkbox"))  # fmt: skip
+_WAITING = ("pending", "hold", "solved")
 CAUSES = ("replacement", "amount", "silence")
 TARGETS = {"urgent": (60, 600), "high": (120, 1200), "normal": (480, 4800), "low": (960, 9600)}
 """Minutes in business hours to the first and each further reply, and to the resolution, by priority."""
@@ -76,7 +77,7 @@ class Founder:
 
     def __init__(self, db: Database, size: int) -> None:
         # The generator's stream is the same for every version of Python; a draw costs a twentieth of one of Rng.
-        self.rng = random.Random(size)  # noqa: S311
+        self.rng = random.Random(size)
         self.db, self.size = db, size
         self.world = zendesk.account(begin=DAWN)
         self.names: dict[int, str] = {}
@@ -197,7 +198,9 @@ class Founder:
         for number in range(int(self.size * 0.75)):
             name, firm = words.person(rng), words.pick(rng, firms).id if rng.random() < 0.3 else None
             digits = f"30{1000000 + int(rng.random() * 8999999)}"
-            phone = words.pick(rng, (f"+49 {digits[:2]} {digits[2:]}", f"0049{digits}", f"0{digits[:2]}/{digits[2:]}", ""))
+            phone = words.pick(
+                rng, (f"+49 {digits[:2]} {digits[2:]}", f"0049{digits}", f"0{digits[:2]}/{digits[2:]}", "")
+            )
             email = f"{name.lower().replace(' ', '.')}.{number}@mail.example"
             users.append(tb.User(id=world.new_number(), name=name, email=email, phone=phone or None, created_at=world.now,
                                  updated_at=world.now, organization_id=firm, verified=True,
@@ -374,12 +377,10 @@ class Founder:
             fields["subject"] = fields["subject"] or step.text.strip()[:80]
             fields |= {"status": "open" if "assignee_id" in fields else "new", "requester_id": ticket.requester_id}
             metric.status_updated_at = metric.requester_updated_at = world.now
-        elif ticket.status == "new" and "assignee_id" in fields:
+        elif ticket.status in (("new",) if "assignee_id" in fields else () if is_agent else _WAITING):
             fields["status"] = "open"
-        elif not is_agent and ticket.status in {"pending", "hold", "solved"}:
-            fields["status"] = "open"
+        row = comment(world, actor, step.text, public=step.public, via=via)
         if step.text:
-            row = comment(world, actor, step.text, public=step.public, via=via)
             row.ticket_id = ticket.id
             events.append({"id": row.id, "type": "Comment"})
             metric.latest_comment_added_at = world.now
@@ -387,19 +388,7 @@ class Founder:
                 metric.replies += 1
                 if metric.replies == 1:
                     self._first_reply(ticket, metric)
-        for name, value in fields.items():
-            old = getattr(ticket, name)
-            if created or old != value:
-                more = {} if created else {"previous_value": shown(old)}
-                events.append({"id": world.new_number(), "type": "Create" if created else "Change",
-                               "value": shown(value), "field_name": name, **more})  # fmt: skip
-                setattr(ticket, name, value)
-                if name == "assignee_id":
-                    metric.assignee_stations += 1
-                    metric.assigned_at = world.now
-                    metric.initially_assigned_at = metric.initially_assigned_at or world.now
-                elif name == "group_id":
-                    metric.group_stations += 1
+        events += self._set(ticket, metric, fields, created=created)
         if actor.id == ticket.assignee_id:
             metric.assignee_updated_at = world.now
         if not created and ticket.status != before:
@@ -412,6 +401,24 @@ class Founder:
             self._add(row)
         ticket.updated_at, ticket.generated_timestamp = world.now, int(world.clock.now)
         metric.updated_at, ticket.custom_status_id = world.now, self._statuses.get(ticket.status)
+
+    def _set(self, ticket: tb.Ticket, metric: tb.Metric, fields: dict[str, Any], *, created: bool) -> list[tb.Json]:
+        events: list[tb.Json] = []
+        for name, value in fields.items():
+            old = getattr(ticket, name)
+            if not created and old == value:
+                continue
+            more = {} if created else {"previous_value": shown(old)}
+            events.append({"id": self.world.new_number(), "type": "Create" if created else "Change",
+                           "value": shown(value), "field_name": name, **more})  # fmt: skip
+            setattr(ticket, name, value)
+            if name == "assignee_id":
+                metric.assignee_stations += 1
+                metric.assigned_at = self.world.now
+                metric.initially_assigned_at = metric.initially_assigned_at or self.world.now
+            elif name == "group_id":
+                metric.group_stations += 1
+        return events
 
     def _first_reply(self, ticket: tb.Ticket, metric: tb.Metric) -> None:
         since, now = seconds(ticket.created_at), self.world.clock.now

@@ -1,4 +1,4 @@
-"""T: cases. A case plays a family's description: the scene, then the solution on a copy, whose effects are the goals."""
+"""T: cases, which play a family: the scene, then the solution on a copy, whose effects are the goals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quintain.resources.web import request
 from quintain.resources.web.rows import find, select
 
 from . import words
-from .company import DAWN, base
+from .company import base
 from .effects import Effect, Fact, breached, effects, fact
 from .family import FAMILIES, Family, Intent, Item, LevelOf, calls
 from .proof import Proof
@@ -267,9 +267,7 @@ class Case(Draft[Helpdesk]):
         if fields:
             self.do("update", number, **fields)
         for public, patterns in ((True, item.facts), (False, item.notes)):
-            self.facts += [
-                Fact(ticket=number, public=public, pattern=fact(one.format_map(slots))) for one in patterns
-            ]
+            self.facts += [Fact(ticket=number, public=public, pattern=fact(one.format_map(slots))) for one in patterns]
         self.never += [(number, fact(one.format_map(slots))) for one in item.never]
 
     def _breach(self, ticket: int) -> str:
@@ -294,12 +292,13 @@ class Case(Draft[Helpdesk]):
 
     def _draw(self) -> dict[str, Any]:
         rng = self.rng
-        sql = "SELECT g.name FROM zd_tickets t JOIN zd_agent_groups g ON g.id = t.group_id WHERE t.status = 'open' ORDER BY t.id"
-        ((area,),) = rng.sample(self.desk.db.execute(sql), 1)
+        number = rng.choice([one.group_id for one in select(self.desk.db, tb.Ticket, "status = 'open' ORDER BY id")])
+        area = next(name for name, one in numbers(self.level)["group"].items() if one == number)
         number = 100 + rng.below(900)
         return self.slots | {
             "area": area, "area_id": numbers(self.level)["group"][area], "kind": rng.choice(list(KINDS)),
-            "priority": rng.choice(("low", "high", "urgent")), "tag": f"checked_{number}", "title": f"Desk rule {number}",
+            "priority": rng.choice(("low", "high", "urgent")), "tag": f"checked_{number}",
+            "title": f"Desk rule {number}",
             "keyword": rng.choice(("recall", "smoke", "accident", "lawyer")), "hours": 24 * (1 + rng.below(4)),
             "minutes": 15 * (1 + rng.below(6)),
         }  # fmt: skip
@@ -321,14 +320,15 @@ class Case(Draft[Helpdesk]):
         return f"{len(ids)} tickets are changed."
 
     def _report(self, family: Family, of: LevelOf) -> str:
-        found: list[tuple[str, int]] = []
+        found: list[tuple[Any, ...]] = []
+        begin = until = dt.date(2026, 1, 3)
         while not found:
             begin = dt.date(2026, 1, 4 - of.days) - dt.timedelta(self.rng.below(12))
             until = begin + dt.timedelta(of.days)
             sql = """SELECT g.name, count(*) FROM zd_metric_events e JOIN zd_tickets t ON t.id = e.ticket_id
                 JOIN zd_agent_groups g ON g.id = t.group_id WHERE e.type = 'breach' AND e.metric = 'reply_time'
                 AND e.time >= ? AND e.time < ? GROUP BY 1 ORDER BY 2 DESC, 1"""
-            found = self.desk.db.execute(sql, f"{begin}T", f"{until}T")  # type: ignore[assignment]
+            found = self.desk.db.execute(sql, f"{begin}T", f"{until}T")
         last = until - dt.timedelta(1)
         self.slots |= {"begin": begin, "end": last, "words": of.words, "form": of.form}
         self._prompt(family.prompt + " Answer with nothing else.")
@@ -356,9 +356,9 @@ class Case(Draft[Helpdesk]):
         self.slots["words"] = rule.words.format_map(self.slots)
         self._prompt(family.prompt)
         self.do("groups")
-        self.do("rule", tool=rule.tool, rule=_filled(rule.rule, self.slots))
+        self.do(rule.act, **_filled(rule.rule, self.slots))
         stream = {name: self.slots[name] for name in ("area_id", "keyword", "hours", "title")}
-        proof = Proof(kind=rule.proof, hours=stream["hours"] if rule.tool == "create_automation" else 0,
+        proof = Proof(kind=rule.proof, hours=stream["hours"] if rule.act == "automation" else 0,
                       keyword=stream["keyword"], group=stream["area_id"], title=stream["title"], shown=())  # fmt: skip
         self.facts.append(msgspec.structs.replace(proof, shown=proof.play(self.shadow)))
         return "The rule is there."

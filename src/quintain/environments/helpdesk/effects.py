@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from quintain.authoring import Recent, TaskGoal
-
 from quintain.products.zendesk import tables as tb
 from quintain.resources.web.rows import find
 
@@ -21,7 +20,9 @@ from .state import Helpdesk
 
 Key = tuple[str, str, str]
 """Table, row and field. A new row is named by what distinguishes it."""
-BOOKS = frozenset({"zd_audits", "zd_metrics", "zd_metric_events", "zd_mails", "zd_webhook_calls", "web_due", "web_jobs"})
+BOOKS = frozenset(
+    {"zd_audits", "zd_metrics", "zd_metric_events", "zd_mails", "zd_webhook_calls", "web_due", "web_jobs"}
+)
 """Tables in which the world itself writes down what happens."""
 VOLATILE = frozenset({
     "id", "created_at", "updated_at", "generated_timestamp", "deleted_at", "deleted_by", "custom_status_id", "via",
@@ -140,7 +141,9 @@ class Fact(TaskGoal, frozen=True, kw_only=True):
         """Returns the fact if the comments do not hold it."""
         text = said(start, world, self.ticket, public=self.public)
         kind = "reply" if self.public else "note"
-        return "" if re.search(self.pattern, text, re.IGNORECASE) else f"no {kind} on {self.ticket} holds {self.pattern}"
+        return (
+            "" if re.search(self.pattern, text, re.IGNORECASE) else f"no {kind} on {self.ticket} holds {self.pattern}"
+        )
 
 
 def said(start: Helpdesk, world: Helpdesk, ticket: int, *, public: bool) -> str:
@@ -163,5 +166,7 @@ def fact(words: str) -> str:
     if re.fullmatch(r"\d+\.\d\d", words):
         whole, cents = words.split(".")
         grouped = rf"{whole[:-3]}[.,' ]?{whole[-3:]}" if len(whole) > 3 else whole
-        return rf"(?<![\d.,]){grouped}" + (rf"(?:[.,]{cents})?" if cents == "00" else rf"[.,]{cents}") + r"(?!\d|[.,]\d)"
+        return (
+            rf"(?<![\d.,]){grouped}" + (rf"(?:[.,]{cents})?" if cents == "00" else rf"[.,]{cents}") + r"(?!\d|[.,]\d)"
+        )
     return rf"(?<!\w){re.escape(words)}(?!\w)"

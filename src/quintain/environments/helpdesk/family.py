@@ -47,7 +47,7 @@ class Item(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Rule that a task asks for, and how it is proved."""
 
-    tool: str
+    act: str
     words: str
     rule: dict[str, Any]
     proof: Literal["view", "macro", "stream"]
@@ -89,7 +89,7 @@ class Intent(msgspec.Struct, frozen=True):
     """One thing that a solution does, in the words of a person at the desk: a driver turns it into calls or clicks.
 
     Attributes:
-        act: article, search, groups, open, update, bulk, create, merge, spam, edit, export, show or rule.
+        act: A name in `ACTS`.
         record: Ticket or user that it is about.
         fields: What it reads or writes. Groups, people and fields have the names that a page shows; `comment` is a
             text and `public` its audience.
@@ -100,38 +100,37 @@ class Intent(msgspec.Struct, frozen=True):
     fields: dict[str, Any] = {}
 
 
+ACTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "article": (("search_articles", "query"),),
+    "search": (("search", "query"),),
+    "groups": (("list_groups", ""),),
+    "open": (("show_ticket", "id"), ("list_comments", "id")),
+    "show": (("show_tickets", "query"),),
+    "export": (("list_metric_events", "query"),),
+    "update": (("update_ticket", "id ticket"),),
+    "create": (("create_ticket", "ticket"),),
+    "bulk": (("update_tickets", "ids ticket"),),
+    "merge": (("merge_tickets", "id body"),),
+    "spam": (("mark_as_spam", "id"),),
+    "edit": (("show_user", "id"), ("update_user", "id user")),
+    "view": (("create_view", "body"),),
+    "macro": (("create_macro", "body"),),
+    "trigger": (("create_trigger", "body"),),
+    "automation": (("create_automation", "body"),),
+    "sla_policy": (("create_sla_policy", "body"),),
+}
+"""Calls of each act: the tool, and where it takes the record and the fields."""
+
+
 def calls(intent: Intent, level: str) -> list[Call]:
     """Returns the calls of tools that an intent means."""
-    fields, record = intent.fields, intent.record
-    match intent.act:
-        case "article":
-            return [("search_articles", {"query": fields})]
-        case "search":
-            return [("search", {"query": fields})]
-        case "groups":
-            return [("list_groups", {})]
-        case "open":
-            return [("show_ticket", {"id": record}), ("list_comments", {"id": record})]
-        case "show":
-            return [("show_tickets", {"query": fields})]
-        case "export":
-            return [("list_metric_events", {"query": fields})]
-        case "spam":
-            return [("mark_as_spam", {"id": record})]
-        case "merge":
-            return [("merge_tickets", {"id": record, "body": fields})]
-        case "edit":
-            return [("show_user", {"id": record}), ("update_user", {"id": record, "body": {"user": fields}})]
-        case "create":
-            return [("create_ticket", {"body": {"ticket": _ticket(fields, level)}})]
-        case "bulk":
-            ids = {"ids": ",".join(map(str, fields["ids"]))}
-            rest = {name: value for name, value in fields.items() if name != "ids"}
-            return [("update_tickets", {"query": ids, "body": {"ticket": _ticket(rest, level)}})]
-        case "rule":
-            return [(fields["tool"], {"body": fields["rule"]})]
-        case _:
-            return [("update_ticket", {"id": record, "body": {"ticket": _ticket(fields, level)}})]
+    fields = {name: value for name, value in intent.fields.items() if name != "ids"}
+    places = {
+        "id": ("id", intent.record), "query": ("query", intent.fields), "body": ("body", intent.fields),
+        "user": ("body", {"user": intent.fields}), "ticket": ("body", {"ticket": _ticket(fields, level)}),
+        "ids": ("query", {"ids": ",".join(map(str, intent.fields.get("ids", ())))}),
+    }  # fmt: skip
+    return [(tool, dict(places[one] for one in form.split())) for tool, form in ACTS[intent.act]]
 
 
 def _ticket(fields: dict[str, Any], level: str) -> dict[str, Any]:

@@ -89,5 +89,7 @@ class Proof(TaskGoal, frozen=True, kw_only=True):
 
 def _get(fork: Helpdesk, path: str) -> dict[str, Any]:
     url = f"http://acme.zendesk.localhost/api/v2/{path}"
-    body: dict[str, Any] = json.loads(fork.respond(request("GET", url, headers={"authorization": fork.authorization})).body)
+    body: dict[str, Any] = json.loads(
+        fork.respond(request("GET", url, headers={"authorization": fork.authorization})).body
+    )
     return body

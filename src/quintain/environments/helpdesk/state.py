@@ -55,7 +55,7 @@ _Desk: Any = route_tools(
 )  # fmt: skip
 
 
-class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc]
+class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
     """The company's account.
 
     Attributes:

@@ -1,7 +1,7 @@
 """V: scores of the desk's work, call by call, turn by turn, phase by phase, and as a whole.
 
-The score is a product. What the solution changes and says is the standard; how it was done is free. The factors of time,
-satisfaction and service levels are 1 for work that is no slower and no worse than it has to be.
+The score is a product. What the solution changes and says is the standard; how it was done is free. The factors of
+time, satisfaction and service levels are 1 for work that is no slower and no worse than it has to be.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from quintain.authoring import Checklist, per_task, scores
 from quintain.authoring import squared as squared_share
 from quintain.products.zendesk import tables as tb
 from quintain.resources.web.rows import select
+from quintain.trace import Step
 
 from .draft import Truth
 from .effects import Effect, Fact, Key, breached, effects, said
@@ -25,7 +26,7 @@ CHECKLIST: Checklist[Helpdesk] = Checklist(content=lambda world: world.db.digest
 _READS = frozenset({"show_ticket", "list_comments", "show_tickets", "search", "list_metric_events", "list_groups"})
 
 
-def _answered_well(step: qn.Step) -> bool:
+def _answered_well(step: Step) -> bool:
     return not step.is_error and str(step.observation).startswith("2")
 
 
@@ -61,7 +62,7 @@ def effect(view: qn.StepView[Helpdesk]) -> qn.Score:
 
 
 def _changed(view: qn.StepView[Helpdesk]) -> bool:
-    return view.before.db.digest() != view.after.db.digest()
+    return bool(view.before.db.digest() != view.after.db.digest())
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
@@ -125,7 +126,11 @@ def answered(outcome: qn.EpisodeView[Helpdesk]) -> qn.Score:
     return squared_share(missing, total) if total else qn.Score(None, "nothing is to be said")
 
 
-@per_task(lambda world: world.db.digest())
+def _content(world: Helpdesk) -> str:
+    return world.db.digest()
+
+
+@per_task(_content)
 def stray(task: qn.Task[Helpdesk], world: Helpdesk) -> list[str]:
     """Returns the effects that the task did not want. Internal notes on its tickets are free."""
     truth: Truth = task.truth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,7 +83,7 @@ def first_weights(names: Sequence[str], first: Sequence[float]) -> dict[str, flo
 def quantile(rng: Draws, points: Sequence[tuple[float, float]]) -> float:
     """Returns a number by a table of quantiles, between which its logarithm is interpolated."""
     at = rng.random()
-    for (low, below), (high, above) in zip(points, points[1:], strict=False):
+    for (low, below), (high, above) in itertools.pairwise(points):
         if at <= high:
             return math.exp(math.log(below) + (math.log(above) - math.log(below)) * (at - low) / (high - low))
     return points[-1][1]
