@@ -321,24 +321,24 @@ class Case(Draft[Helpdesk]):
 
     def _report(self, family: Family, of: LevelOf) -> str:
         found: list[tuple[Any, ...]] = []
-        begin = until = dt.date(2026, 1, 3)
+        begin = until = dt.datetime(2026, 1, 4, tzinfo=dt.UTC)
         while not found:
-            begin = dt.date(2026, 1, 4 - of.days) - dt.timedelta(self.rng.below(12))
-            until = begin + dt.timedelta(of.days)
+            until = dt.datetime(2026, 1, 4, tzinfo=dt.UTC) - dt.timedelta(hours=self.rng.below(24 * 14))
+            begin = until - dt.timedelta(hours=24 * of.days + self.rng.below(24))
             sql = """SELECT g.name, count(*) FROM zd_metric_events e JOIN zd_tickets t ON t.id = e.ticket_id
                 JOIN zd_agent_groups g ON g.id = t.group_id WHERE e.type = 'breach' AND e.metric = 'reply_time'
                 AND e.time >= ? AND e.time < ? GROUP BY 1 ORDER BY 2 DESC, 1"""
-            found = self.desk.db.execute(sql, f"{begin}T", f"{until}T")
-        last = until - dt.timedelta(1)
-        self.slots |= {"begin": begin, "end": last, "words": of.words, "form": of.form}
+            found = self.desk.db.execute(sql, moment(begin.timestamp()), moment(until.timestamp()))
+        self.slots |= {"begin": f"{begin:%Y-%m-%d %H:%M}", "end": f"{until:%Y-%m-%d %H:%M}", "words": of.words,
+                       "form": of.form}  # fmt: skip
         self._prompt(family.prompt + " Answer with nothing else.")
         lines = [f"{name}: {number}" for name, number in found[: of.top]] or [str(sum(n for _, n in found))]
         self.told = "\n".join(lines)
-        self._export(dt.datetime.combine(begin, dt.time(), dt.UTC), f"{until}T", with_groups=bool(of.top))
+        self._export(int(begin.timestamp()), moment(until.timestamp()), with_groups=bool(of.top))
         return self.told
 
-    def _export(self, begin: dt.datetime, until: str, *, with_groups: bool) -> None:
-        start, tickets = int(begin.timestamp()), set[int]()
+    def _export(self, start: int, until: str, *, with_groups: bool) -> None:
+        tickets: set[int] = set()
         while True:
             page = self.do("export", start_time=str(start), per_page="200")
             rows = [one for one in page["ticket_metric_events"] if one["time"] < until]

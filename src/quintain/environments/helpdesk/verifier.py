@@ -127,7 +127,7 @@ def answered(outcome: qn.EpisodeView[Helpdesk]) -> qn.Score:
 
 
 def _content(world: Helpdesk) -> str:
-    return world.db.digest()
+    return str(world.db.digest())
 
 
 @per_task(_content)
