@@ -95,7 +95,7 @@ def test_another_process_replays_a_run_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_splits_share_no_task() -> None:
-    found = [{str(one.solution) for one in env.tasks(split)[:22]} for split in env.splits]
+    found = [{f"{one.prompt} {one.solution}" for one in env.tasks(split)[:22]} for split in env.splits]
     assert len(set.union(*found)) == sum(map(len, found)) == 66
 
 
@@ -137,9 +137,9 @@ def test_an_amount_that_may_not_be_told_takes_the_whole_score() -> None:
 
 def test_changes_of_other_tickets_are_stray() -> None:
     one = task("triage")
-    stray = [("update_ticket", {"id": number, "body": {"ticket": {"tags": ["x"], "priority": "urgent"}}})
-             for number in one.world().db.execute("SELECT id FROM zd_tickets WHERE status = 'open' LIMIT 1")[0]]  # fmt: skip
-    found = _rewards(one, [*(one.solution or ()), *stray])
+    ((number,),) = one.world().db.execute("SELECT min(id) FROM zd_tickets WHERE status = 'open'")
+    stray = ("update_ticket", {"id": number, "body": {"ticket": {"tags": ["x"], "priority": "urgent"}}})
+    found = _rewards(one, [*(one.solution or ()), stray])
     assert (found["changed"], found["untouched"]) == (1.0, 0.0)
 
 

@@ -186,7 +186,7 @@ class Founder:
         rng, world = self.rng, self.world
         firms: list[Any] = []
         for number in range(max(20, self.size // 50)):
-            name = f"{words.pick(rng, POOLS['firms'])} {words.pick(rng, POOLS['trades'])} {words.pick(rng, POOLS['kinds'])}"
+            name = " ".join(words.pick(rng, POOLS[part]) for part in ("firms", "trades", "kinds"))
             tags = ["enterprise"] if rng.random() < 0.15 else []
             firms.append(self._put(tb.Organization, name=f"{name} {number}", tags=tags))
             if rng.random() < FIGURES["two_accounts"]:
@@ -202,8 +202,8 @@ class Founder:
                 rng, (f"+49 {digits[:2]} {digits[2:]}", f"0049{digits}", f"0{digits[:2]}/{digits[2:]}", "")
             )
             email = f"{name.lower().replace(' ', '.')}.{number}@mail.example"
-            users.append(tb.User(id=world.new_number(), name=name, email=email, phone=phone or None, created_at=world.now,
-                                 updated_at=world.now, organization_id=firm, verified=True,
+            users.append(tb.User(id=world.new_number(), name=name, email=email, phone=phone or None, verified=True,
+                                 created_at=world.now, updated_at=world.now, organization_id=firm,
                                  external_id=f"C{10000 + number}"))  # fmt: skip
             identities.append(tb.Identity(id=world.new_number(), user_id=users[-1].id, value=email, verified=True,
                                           primary=True, created_at=world.now, updated_at=world.now))  # fmt: skip
@@ -354,7 +354,8 @@ class Founder:
         user = self._user(script.requester)
         ticket = tb.Ticket(
             id=number, requester_id=user.id, submitter_id=user.id, created_at=world.now, via=channel(script.via),
-            organization_id=user.organization_id, description=first.text, ticket_form_id=self._form, brand_id=self._brand,
+            organization_id=user.organization_id, description=first.text, ticket_form_id=self._form,
+            brand_id=self._brand,
         )  # fmt: skip
         metric = tb.Metric(id=number, ticket_id=number, created_at=world.now, since=world.clock.now)
         for name in ("first_reply_time", "total_resolution_time"):

@@ -44,7 +44,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 def _kinds() -> dict[str, Kind]:
     types = {value: name for name, values in DATA["types"].items() for value in values}
-    rows = [*DATA["categories"], *({"value": v, "area": a, "en": text} for v, a, text in DATA["rare"]["kinds"])]
+    rows = [*DATA["kinds"]["common"], *({"value": v, "area": a, "en": text} for v, a, text in DATA["kinds"]["rare"])]
     found: dict[str, Kind] = {}
     for row in rows:
         value = row["value"]
