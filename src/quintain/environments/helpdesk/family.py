@@ -15,7 +15,7 @@ from .state import numbers
 class Item(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Ticket of a scene, as the head of `families.toml` explains it."""
 
-    letter: str = ""
+    letter: str = "{complaint}"
     letters: list[str] = []
     subject: str = ""
     kinds: list[str] = []
@@ -82,7 +82,15 @@ class Family(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rules: dict[str, Rule] = {}
 
 
-FAMILIES = msgspec.toml.decode((Path(__file__).parent / "families.toml").read_bytes(), type=dict[str, Family])
+def _families() -> dict[str, Family]:
+    found: dict[str, dict[str, Any]] = msgspec.toml.decode((Path(__file__).parent / "families.toml").read_bytes())
+    for family in found.values():
+        every = family.pop("every", {})
+        family["items"] = {name: every | item for name, item in family.get("items", {}).items()}
+    return msgspec.convert(found, dict[str, Family])
+
+
+FAMILIES = _families()
 
 
 class Intent(msgspec.Struct, frozen=True):
