@@ -12,6 +12,7 @@ import pytest
 
 from quintain.environments.helpdesk import company
 from quintain.environments.helpdesk.state import account
+from quintain.products.zendesk import sla
 from quintain.products.zendesk import tables as tb
 from quintain.products.zendesk.account import seconds
 from quintain.resources.database import Database
@@ -38,7 +39,7 @@ def _shares(db: Database, sql: str) -> dict[str, float]:
 def test_the_quantiles_of_times_and_lengths_are_those_measured(level: str) -> None:
     db = company.base(level)
     solved = "SELECT (julianday(solved_at) - julianday(created_at)) * 24 FROM zd_metrics WHERE solved_at IS NOT NULL"
-    measured = {
+    measured: dict[str, dict[float, float]] = {
         solved: {0.1: 1.9, 0.5: 55, 0.9: 762},
         "SELECT count(*) FROM zd_audits GROUP BY ticket_id": {0.5: 6, 0.9: 12, 0.99: 21},
         "SELECT length(description) FROM zd_tickets": {0.1: 80, 0.5: 210, 0.9: 950, 0.99: 3400},
@@ -59,7 +60,7 @@ def test_the_shares_are_those_measured(level: str) -> None:
     assert [stations[str(n)] for n in (1, 2, 3, 4)] == pytest.approx([0.56, 0.23, 0.10, 0.11], abs=0.03)
     flags = {
         "SELECT avg(type IS NULL) FROM zd_tickets": (0.30, 0.03),
-        "SELECT avg(problem_id IS NULL) FROM zd_tickets": (0.97, 0.03),
+        "SELECT avg(problem_id IS NULL) FROM zd_tickets": (0.97, 0.02),
         "SELECT avg(reopens > 0) FROM zd_metrics": (0.011, 0.004),
         "SELECT avg(substr(created_at, 12, 2) BETWEEN '08' AND '16') FROM zd_tickets": (0.90, 0.03),
         "SELECT avg(initially_assigned_at > created_at) FROM zd_metrics": (0.36, 0.03),
@@ -97,7 +98,7 @@ def test_the_concentration_is_that_measured(level: str) -> None:
 def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:
     founder = company.Founder(account("easy").db, 600)
     founder.world.db = founder.db.fork()
-    founder.hours = company.sla.calendar(founder.world)
+    founder.hours = sla.calendar(founder.world)
     customer, agent = (select(founder.db, tb.User, f"role = '{role}' ORDER BY id")[0] for role in ("end-user", "agent"))
     fields = {"subject": "Late", "priority": "normal", "group_id": agent.default_group_id, "type": "task",
               "custom": {"Category": "refund", "Order": "NO-1"}}  # fmt: skip
@@ -119,7 +120,7 @@ def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:
         ticket, metric = find(founder.db, tb.Ticket, 9001), find(founder.db, tb.Metric, 9001)
         assert ticket is not None
         assert metric is not None
-        metric.clocks = []
+        metric.clocks, metric.next_breach = [], None
         comments = [
             (c.body, c.public, c.by_agent, c.created_at) for c in select(founder.db, tb.Comment, "ticket_id = 9001")
         ]

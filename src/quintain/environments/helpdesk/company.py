@@ -105,6 +105,7 @@ class Founder:
         for number, script in live:
             self.play(number, script)
         self._breach()
+        self.db.execute("UPDATE zd_tickets SET has_incidents = id IN (SELECT ifnull(problem_id, 0) FROM zd_tickets)")
         self.world.tickets = self.size
         self._insert(self.corruptions)
         zendesk.index(self.world)
@@ -238,14 +239,14 @@ class Founder:
     def _scripts(self) -> list[Script]:
         kinds = words.first_weights(list(KINDS), DATA["groups"]["categories"])
         self.shares = words.first_weights(list(self.groups), DATA["groups"]["first"])
-        self.outages: dict[int, tuple[str, str]] = {}
+        self.outages: dict[int, tuple[str, str, int]] = {}
         self.last: list[tuple[int, str, str, str]] = []
         self.callers = [0.35 + self.rng.random() ** 3 * 3 for _ in self.people]
         total = 0.0
         self.edges = [total := total + one for one in self.callers]
         return [
-            self._script(at, cluster, words.weighted(self.rng, kinds), words.weighted(self.rng, self.shares))
-            for at, cluster in self._arrivals()
+            self._script(number, at, cluster, kind_name=words.weighted(self.rng, kinds))
+            for number, (at, cluster) in enumerate(self._arrivals(), 1)
         ]
 
     def _caller(self) -> tuple[int, int | None]:
@@ -253,12 +254,12 @@ class Founder:
 
         return self.people[bisect.bisect(self.edges, self.rng.random() * self.edges[-1]) % len(self.people)]
 
-    def _script(self, at: float, cluster: int, kind_name: str, group_name: str) -> Script:
+    def _script(self, number: int, at: float, cluster: int, *, kind_name: str) -> Script:
         rng = self.rng
-        who, _ = self._caller()
+        who, problem = self._caller()[0], 0
         order, product = words.order_number(rng), words.pick(rng, POOLS["products"])
         if cluster:
-            kind_name, product = self.outages.setdefault(cluster, (kind_name, product))
+            kind_name, product, problem = self.outages.setdefault(cluster, (kind_name, product, number))
         elif self.last and rng.random() < FIGURES["again"]:
             who, order, product, kind_name = words.pick(rng, self.last[-20:])
         self.last = [*self.last[-20:], (who, order, product, kind_name)]
@@ -271,7 +272,7 @@ class Founder:
         if rng.random() < FIGURES["misfiled"]:
             category = words.pick(rng, list(KINDS))
             self._spoil(order, "Category", "misfiled", before=kind.value, after=category)
-        group = self.groups[group_name]
+        group = self.groups[words.weighted(rng, self.shares)]
         first: dict[str, Any] = {
             "subject": words.subject(rng, kind, order),
             "priority": words.weighted(rng, FIGURES["priority"]),
@@ -280,6 +281,8 @@ class Founder:
         }
         if rng.random() >= FIGURES["untyped"]:
             first["type"] = kind.type
+        if cluster % 2:  # Half of the troubles got a problem ticket: the first report of them.
+            first |= {"type": "problem"} if problem == number else {"type": "incident", "problem_id": problem}
         if rng.random() < 0.4:
             first["tags"] = sorted({POOLS["tags"][int(rng.random() ** 3 * len(POOLS["tags"]))] for _ in range(2)})
         if rng.random() >= FIGURES["unassigned"]:
@@ -377,7 +380,7 @@ class Founder:
             ticket.tags = fields["tags"] = sorted({*fields.get("tags", ()), step.fields["custom"]["Category"]})
             fields["subject"] = fields["subject"] or step.text.strip()[:80]
             fields |= {"status": "open" if "assignee_id" in fields else "new", "requester_id": ticket.requester_id}
-            metric.status_updated_at = metric.requester_updated_at = world.now
+            metric.status_updated_at = world.now
         elif ticket.status in (("new",) if "assignee_id" in fields else () if is_agent else _WAITING):
             fields["status"] = "open"
         row = comment(world, actor, step.text, public=step.public, via=via)
@@ -392,6 +395,8 @@ class Founder:
         events += self._set(ticket, metric, fields, created=created)
         if actor.id == ticket.assignee_id:
             metric.assignee_updated_at = world.now
+        if actor.id == ticket.requester_id:
+            metric.requester_updated_at = world.now
         if not created and ticket.status != before:
             self._spend(ticket, metric, before)
         audit = tb.Audit(id=world.new_number(), ticket_id=ticket.id, created_at=world.now, author_id=actor.id, via=via,
