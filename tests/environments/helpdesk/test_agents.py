@@ -95,7 +95,10 @@ def test_another_process_replays_a_run_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_splits_share_no_task() -> None:
-    found = [{f"{one.prompt} {one.solution}" for one in env.tasks(split)[:22]} for split in env.splits]
+    found = [
+        {f"{one.prompt} {one.solution} {one.world().db.digest()}" for one in env.tasks(split)[:22]}
+        for split in env.splits
+    ]
     assert len(set.union(*found)) == sum(map(len, found)) == 66
 
 
@@ -130,9 +133,9 @@ def test_an_amount_that_may_not_be_told_takes_the_whole_score() -> None:
     one = task("refund", "medium")
     number, pattern = one.truth.never[0]
     words = f"You get {re.sub('[^0-9.]', '', pattern.split(')')[1].replace('(?:[.,]', '.'))} EUR."
-    told = ("update_ticket", {"id": number, "body": {"ticket": {"comment": {"body": words, "public": True}}}})
+    reply = ("update_ticket", {"id": number, "body": {"ticket": {"comment": {"body": words, "public": True}}}})
     assert re.search(pattern, words), (pattern, words)
-    assert _rewards(one, [*(one.solution or ()), told])["lawful"] == 0.0
+    assert _rewards(one, [*(one.solution or ()), reply])["lawful"] == 0.0
 
 
 def test_changes_of_other_tickets_are_stray() -> None:
@@ -174,8 +177,8 @@ def test_refunds_follow_the_rules_by_another_reading(level: str) -> None:
     world, wanted = one.world(), {}
     sql = "SELECT ticket_id, body FROM zd_comments WHERE body LIKE 'Shop: %' ORDER BY ticket_id"
     for number, note in world.db.execute(sql):
-        value, day = re.search(r"value ([\d.]+) EUR, delivered 2\d(\d\d-\d\d-\d\d)", note).groups()  # type: ignore[union-attr]
-        ((days,),) = world.db.execute("SELECT julianday('2026-01-05') - julianday(?)", f"20{day[0:0]}{day}")
+        ((value, day),) = re.findall(r"value ([\d.]+) EUR, delivered (\S+)\.", note)
+        ((days,),) = world.db.execute("SELECT julianday('2026-01-05') - julianday(?)", day)
         share = 1 if days <= 30 else 0.5 if days <= 60 else 0
         wanted[str(number)] = f"{float(value) * share:.2f}"
     found = {goal.row: goal.value for goal in one.truth.goals if getattr(goal, "value", "").count(".") == 1}

@@ -104,13 +104,13 @@ def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:
               "custom": {"Category": "refund", "Order": "NO-1"}}  # fmt: skip
     begin = company.DAWN - 40 * company.DAY
     script = company.Script(customer.id, "email", [
-        company.Step(begin, customer.id, fields, "Where is it?"),
-        company.Step(begin + 4000, agent.id, {"assignee_id": agent.id}),
-        company.Step(begin + 9000, agent.id, {"status": "pending"}, "On its way."),
-        company.Step(begin + 90_000, customer.id, {}, "It is not."),
-        company.Step(begin + 200_000, agent.id, {}, "Late again.", public=False),
-        company.Step(begin + 300_000, agent.id, {"status": "solved"}, "Sent."),
-        company.Step(begin + 700_000, select(founder.db, tb.User, "role = 'admin'")[0].id, {"status": "closed"}),
+        company.ScriptStep(begin, customer.id, fields, "Where is it?"),
+        company.ScriptStep(begin + 4000, agent.id, {"assignee_id": agent.id}),
+        company.ScriptStep(begin + 9000, agent.id, {"status": "pending"}, "On its way."),
+        company.ScriptStep(begin + 90_000, customer.id, {}, "It is not."),
+        company.ScriptStep(begin + 200_000, agent.id, {}, "Late again.", public=False),
+        company.ScriptStep(begin + 300_000, agent.id, {"status": "solved"}, "Sent."),
+        company.ScriptStep(begin + 700_000, select(founder.db, tb.User, "role = 'admin'")[0].id, {"status": "closed"}),
     ])  # fmt: skip
     found = []
     for make in (founder.play, founder.paint):

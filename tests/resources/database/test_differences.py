@@ -224,7 +224,7 @@ def test_full_text_search_over_another_table_follows_it() -> None:
 def test_a_contentless_search_index_is_read_only_when_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     db = Database(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b');"
-        "CREATE VIRTUAL TABLE f USING fts5(body, content=\"\"); INSERT INTO f (rowid, body) SELECT id, body FROM t"
+        'CREATE VIRTUAL TABLE f USING fts5(body, content=""); INSERT INTO f (rowid, body) SELECT id, body FROM t'
     )
     read = difference._rows
     touched: dict[str, Any] = {}

@@ -54,7 +54,7 @@ class Corruption(WebRow, kw_only=True):
 TABLES: tuple[type[WebRow], ...] = (*WEB_TABLES, *tb.TABLES, Corruption)
 
 
-class Step(msgspec.Struct):
+class ScriptStep(msgspec.Struct):
     """Update of a ticket: when, by whom, the fields it sets, and what it says."""
 
     at: float
@@ -69,7 +69,7 @@ class Script(msgspec.Struct):
 
     requester: int
     via: str
-    steps: list[Step]
+    steps: list[ScriptStep]
 
 
 class Founder:
@@ -287,7 +287,7 @@ class Founder:
             first["tags"] = sorted({POOLS["tags"][int(rng.random() ** 3 * len(POOLS["tags"]))] for _ in range(2)})
         if rng.random() >= FIGURES["unassigned"]:
             first["assignee_id"] = words.pick(rng, self.agents[group])
-        return self._steps(Script(who, words.pick(rng, ("web", "email", "email")), [Step(at, who, first, body)]))
+        return self._steps(Script(who, words.pick(rng, ("web", "email", "email")), [ScriptStep(at, who, first, body)]))
 
     def _steps(self, script: Script) -> Script:
         """Adds what follows the creation, up to the end of the base."""
@@ -295,35 +295,37 @@ class Founder:
         start, hours = first.at, words.quantile(rng, FIGURES["hours"])
         end = start + hours * 3600
         agent = first.fields.get("assignee_id") or words.pick(rng, self.agents[first.fields["group_id"]])
-        steps: list[Step] = []
+        steps: list[ScriptStep] = []
         if "assignee_id" not in first.fields:
-            steps.append(Step(start + (end - start) * 0.05, agent, {"assignee_id": agent}))
+            steps.append(ScriptStep(start + (end - start) * 0.05, agent, {"assignee_id": agent}))
         for _ in range(int(words.weighted(rng, FIGURES["reassigned"]))):
             group = self.groups[words.weighted(rng, self.shares)]
             agent = words.pick(rng, self.agents[group])
             when = start + (end - start) * (0.06 + 0.3 * rng.random())
-            steps.append(Step(when, agent, {"group_id": group, "assignee_id": agent}))
+            steps.append(ScriptStep(when, agent, {"group_id": group, "assignee_id": agent}))
         target = TARGETS[first.fields["priority"]][0]
         late = rng.random() < FIGURES["breached"] * 1.6
         minutes = target * (1.2 + 3 * rng.random() if late else 0.1 + 0.8 * rng.random())
         reply = self.hours.add(start, minutes * 60)
         talk = max(0, int(words.quantile(rng, FIGURES["events"])) - len(steps) - 3)
         if reply < end - 600:
-            steps.append(Step(reply, agent, {"status": "pending"} if talk else {}, words.pick(rng, POOLS["answers"])))
+            steps.append(
+                ScriptStep(reply, agent, {"status": "pending"} if talk else {}, words.pick(rng, POOLS["answers"]))
+            )
             for place in range(talk):
                 at = reply + (end - reply) * (place + 1) / (talk + 1)
                 if place % 3 == 0:
-                    steps.append(Step(at, script.requester, {}, words.pick(rng, POOLS["fill"]["en"])))
+                    steps.append(ScriptStep(at, script.requester, {}, words.pick(rng, POOLS["fill"]["en"])))
                 elif place % 3 == 1:
-                    steps.append(Step(at, agent, {}, words.pick(rng, POOLS["notes"]), public=False))
+                    steps.append(ScriptStep(at, agent, {}, words.pick(rng, POOLS["notes"]), public=False))
                 else:
-                    steps.append(Step(at, agent, {"status": words.pick(rng, ("pending", "pending", "hold"))},
+                    steps.append(ScriptStep(at, agent, {"status": words.pick(rng, ("pending", "pending", "hold"))},
                                       words.pick(rng, POOLS["answers"])))  # fmt: skip
-        steps.append(Step(end, agent, {"status": "solved"}, words.pick(rng, POOLS["answers"])))
+        steps.append(ScriptStep(end, agent, {"status": "solved"}, words.pick(rng, POOLS["answers"])))
         if rng.random() < FIGURES["reopened"]:
-            steps.append(Step(end + 7200, script.requester, {}, "It is not solved, it happened again."))
-            steps.append(Step(end + 36_000, agent, {"status": "solved"}, words.pick(rng, POOLS["answers"])))
-        steps.append(Step((steps[-1].at // 3600 + 97) * 3600, self.me, {"status": "closed"}))
+            steps.append(ScriptStep(end + 7200, script.requester, {}, "It is not solved, it happened again."))
+            steps.append(ScriptStep(end + 36_000, agent, {"status": "solved"}, words.pick(rng, POOLS["answers"])))
+        steps.append(ScriptStep((steps[-1].at // 3600 + 97) * 3600, self.me, {"status": "closed"}))
         script.steps += [one for one in sorted(steps, key=lambda one: one.at) if one.at < DAWN]
         return script
 
@@ -365,11 +367,11 @@ class Founder:
             self._measure(number, name, "activate", instance=1)
         for step in script.steps:
             world.clock.now = float(int(step.at))
-            self._paint_step(ticket, metric, step, script)
+            self._paint_step(ticket, metric, step, script=script)
         self._add(ticket)
         self._add(metric)
 
-    def _paint_step(self, ticket: tb.Ticket, metric: tb.Metric, step: Step, script: Script) -> None:
+    def _paint_step(self, ticket: tb.Ticket, metric: tb.Metric, step: ScriptStep, *, script: Script) -> None:
         world, created, before = self.world, step is script.steps[0], ticket.status
         actor, via = self._user(step.actor), channel(script.via)
         fields = {name: value for name, value in step.fields.items() if name != "custom"}

@@ -37,7 +37,7 @@ _PEOPLE = {
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """What the verifier knows of a task.
+    """Goals, tickets and limits of a task, which only the verifier sees.
 
     Attributes:
         goals: Effects and facts of the solution.
@@ -45,7 +45,7 @@ class Truth(msgspec.Struct, frozen=True):
         watched: Those whose clocks count: the tickets of the scene.
         breached: Clocks of them that the solution breaches, too.
         never: Words that no reply on a ticket may hold.
-        told: Answer that is asked for; empty if none is.
+        answer_due: Answer that is asked for; empty if none is.
         budget_s: Time of the world in which the work is done without loss.
         intents: The solution, for drivers other than the API's.
     """
@@ -55,7 +55,7 @@ class Truth(msgspec.Struct, frozen=True):
     watched: tuple[int, ...]
     breached: tuple[str, ...]
     never: tuple[tuple[int, str], ...]
-    told: str
+    answer_due: str
     budget_s: float
     intents: tuple[Intent, ...]
 
@@ -85,7 +85,7 @@ class Case(Draft[Helpdesk]):
         self.never: list[tuple[int, str]] = []
         self.facts: list[Any] = []
         self.tickets: list[int] = []
-        self.told = ""
+        self.answer_due = ""
         self.slots: dict[str, Any] = {"me": zendesk.ADMIN}
         self.me = select(self.desk.db, tb.User, "email = ?", zendesk.ADMIN)[0]
 
@@ -333,9 +333,9 @@ class Case(Draft[Helpdesk]):
                        "form": of.form}  # fmt: skip
         self._prompt(family.prompt + " Answer with nothing else.")
         lines = [f"{name}: {number}" for name, number in found[: of.top]] or [str(sum(n for _, n in found))]
-        self.told = "\n".join(lines)
+        self.answer_due = "\n".join(lines)
         self._export(int(begin.timestamp()), moment(until.timestamp()), with_groups=bool(of.top))
-        return self.told
+        return self.answer_due
 
     def _export(self, start: int, until: str, *, with_groups: bool) -> None:
         tickets: set[int] = set()
@@ -371,7 +371,7 @@ class Case(Draft[Helpdesk]):
         budget = 3 * (self.shadow.clock.now - self.desk.clock.now) + 600
         watched = tuple(sorted(one for plan in self.plans for one in plan.tickets))
         return Truth((*goals, *self.facts), tuple(self.tickets), watched, breached(self.shadow, watched),
-                     tuple(self.never), self.told, budget, tuple(self.intents))  # fmt: skip
+                     tuple(self.never), self.answer_due, budget, tuple(self.intents))  # fmt: skip
 
     def world(self) -> Helpdesk:
         return self.desk

@@ -120,7 +120,7 @@ class Effect(TaskGoal, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """What the effect is about, without its value."""
+        """The table, row and field."""
         return self.table, self.row, self.field
 
     def missing(self, world: Helpdesk, start: Helpdesk, /) -> str:

@@ -54,7 +54,7 @@ class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class LevelOf(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a family asks at one level."""
+    """Work of a family at one level."""
 
     items: dict[str, int] = {}
     before: Literal["", "problem"] = ""

@@ -1,4 +1,4 @@
-"""H: the plain tool loop, with what a new agent is told."""
+"""H: the plain tool loop, with an introduction for new agents."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """V: scores of the desk's work, call by call, turn by turn, phase by phase, and as a whole.
 
 The score is a product. What the solution changes and says is the standard; how it was done is free. The factors of
-time, satisfaction and service levels are 1 for work that is no slower and no worse than it has to be.
+time, satisfaction and service levels are 1 for work that is as fast and as good as that of the solution.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def answered(outcome: qn.EpisodeView[Helpdesk]) -> qn.Score:
     truth: Truth = outcome.task.truth
     goals = [one for one in truth.goals if _is_said(one)]
     missing = CHECKLIST.reasons(outcome.task, outcome.state, _is_said)
-    if truth.told and outcome.answer.casefold().split() != truth.told.casefold().split():
-        missing.append(f"the answer is not {truth.told!r}")
-    total = len(goals) + bool(truth.told)
+    if truth.answer_due and outcome.answer.casefold().split() != truth.answer_due.casefold().split():
+        missing.append(f"the answer is not {truth.answer_due!r}")
+    total = len(goals) + bool(truth.answer_due)
     return squared_share(missing, total) if total else qn.Score(None, "nothing is to be said")
 
 

@@ -33,9 +33,7 @@ class HttpTool(Web):
         return f"{response.status}\n{response.body.decode(errors='replace')}"
 
 
-def route_tools(
-    routes: Routes, names: Mapping[str, tuple[str, ...]], *, host: str, base: type[Web] = Web
-) -> type[Web]:
+def route_tools(routes: Routes, names: Mapping[str, tuple[str, ...]], *, host: str, base: type[Web] = Web) -> type[Web]:
     """Returns a class with a tool for each of the named routes, whose description is that of the handler.
 
     A tool takes the parameters of its path, a query, and a body unless it reads. The field `authorization` of the mixin
@@ -54,8 +52,10 @@ def route_tools(
     members: dict[str, Any] = {"__module__": __name__, "__annotations__": {"authorization": str}, "authorization": ""}
     for name, (method, path, *words) in names.items():
         if (method, path) not in known or hasattr(base, name):
-            raise DefinitionError(f"tool {name!r} of {method} {path}: no such route, or the name of a method of {base.__name__}")
-        members[name] = _tool(name, method, path, host=host, doc="".join(words) or inspect.getdoc(known[method, path].handler) or name)
+            taken = f"the name of a method of {base.__name__}"
+            raise DefinitionError(f"tool {name!r} of {method} {path}: no such route, or {taken}")
+        doc = "".join(words) or inspect.getdoc(known[method, path].handler) or name
+        members[name] = _tool(name, method, path, host=host, doc=doc)
     make = cast(Any, type(Web))
     return cast(type[Web], make("RouteTools", (base,), members, kw_only=True))
 
