@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-import quintain as qn
 from quintain.authoring import Draft, Level
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
@@ -24,7 +23,7 @@ from .company import base
 from .effects import Effect, Fact, breached, effects, fact
 from .family import FAMILIES, Family, Intent, Item, LevelOf, calls
 from .proof import Proof
-from .state import TOOLS, Helpdesk, account, numbers
+from .state import Helpdesk, account, numbers
 from .words import KINDS, POOLS
 
 _SAFETY = {"brake", "recall"}
@@ -224,7 +223,7 @@ class Case(Draft[Helpdesk]):
         """Sets the world going: the task begins some minutes after the scene."""
         desk = self.desk
         desk.clock.now = float(int(desk.clock.now)) + 120 + self.rng.below(480)
-        desk.seen, desk.is_fresh = [], True
+        desk.seen, desk.is_fresh = "", True
         desk.rates.windows.clear()
         desk.arm()
         self.shadow = desk.copy()
@@ -375,10 +374,6 @@ class Case(Draft[Helpdesk]):
 
     def world(self) -> Helpdesk:
         return self.desk
-
-    def task(self, id: str, *, answer: str, tags: dict[str, str]) -> qn.Task[Helpdesk]:
-        """Returns the finished task."""
-        return msgspec.structs.replace(super().task(id, answer=answer, tags=tags), tools=tuple(TOOLS))
 
 
 def _filled(value: Any, slots: dict[str, Any]) -> Any:

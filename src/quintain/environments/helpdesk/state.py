@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import functools
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import xxhash
 
+import quintain as qn
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
-from quintain.resources.web import HttpRequest, HttpResponse, route_tools
+from quintain.resources.web import HttpRequest, HttpResponse, request, route_tools
 from quintain.resources.web.rows import select
 
 from .company import DAWN, SIZES, base
@@ -47,11 +48,12 @@ TOOLS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Name of each tool to the method, path and description of its route."""
 _CREDENTIALS = "Basic " + base64.b64encode(f"{zendesk.ADMIN}/token:{zendesk.TOKEN}".encode()).decode()
-_REMEMBERED = 200
+_REMEMBERED = 200 * 16
+_HOST = "acme.zendesk.localhost"
 CALL_S = 20.0
 """Seconds of the world that a call takes."""
 _Desk: Any = route_tools(
-    zendesk.Zendesk.product.routes, TOOLS, host="acme.zendesk.localhost", base=zendesk.Zendesk
+    zendesk.Zendesk.product.routes, TOOLS, host=_HOST, base=zendesk.Zendesk
 )  # fmt: skip
 
 
@@ -59,20 +61,34 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
     """The company's account.
 
     Attributes:
-        seen: Digests of the latest answers with their requests.
+        seen: Digests of the latest answers with their requests, 16 letters each.
         is_fresh: False if the last answer was one of them.
     """
 
-    http = None  # The tools are those of `TOOLS`.
-    seen: list[str] = []
+    seen: str = ""
     is_fresh: bool = True
+
+    @qn.tool
+    def http(self, method: Literal["GET", "POST", "PUT", "DELETE"], path: str, body: str = "") -> str:
+        """Send any other request to the API.
+
+        Args:
+            method: Method of the request.
+            path: Path with query, such as /api/v2/macros.json?per_page=10.
+            body: JSON of the request.
+        """
+        if not path.startswith("/"):
+            raise qn.ToolError(f"the path begins with a slash, such as /api/v2/macros.json, got {path[:80]!r}")
+        headers = {"authorization": self.authorization, "content-type": "application/json"}
+        response = self.respond(request(method, f"http://{_HOST}{path}", body.encode(), headers=headers))
+        return f"{response.status}\n{response.body.decode(errors='replace')}"
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
         """Handles one request, and remembers the answer."""
         response = cast(HttpResponse, super().respond(asked))
         key = xxhash.xxh3_64_hexdigest(f"{asked.method} {asked.path} {asked.query}".encode() + response.body)
         self.is_fresh = key not in self.seen
-        self.seen = [*self.seen[1 - _REMEMBERED :], key]
+        self.seen = self.seen[-_REMEMBERED:] + key
         return response
 
 

@@ -40,8 +40,9 @@ def possible(effect: qn.StepView[Helpdesk]) -> qn.Score:
 @qn.reward(level="step")
 def on_task(effect: qn.StepView[Helpdesk]) -> qn.Score:
     """Scores 0 for a call about a single ticket that is none of the task's."""
-    given = msgspec.json.decode(effect.step.call.arguments or "{}")
-    number = given.get("id") if isinstance(given, dict) and "ticket" in effect.step.call.name else None
+    if "ticket" not in effect.step.call.name or effect.step.is_error:
+        return qn.Score(1.0)
+    number = msgspec.json.decode(effect.step.call.arguments or "{}").get("id")
     known = effect.task.truth.tickets
     start = effect.task.world().tickets
     stray = number is not None and number not in known and not (isinstance(number, int) and number > start)
