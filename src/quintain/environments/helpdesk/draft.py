@@ -223,7 +223,7 @@ class Case(Draft[Helpdesk]):
         """Sets the world going: the task begins some minutes after the scene."""
         desk = self.desk
         desk.clock.now = float(int(desk.clock.now)) + 120 + self.rng.below(480)
-        desk.seen, desk.is_fresh = "", True
+        desk.last_answers, desk.is_fresh = "", True
         desk.rates.windows.clear()
         desk.arm()
         self.shadow = desk.copy()

@@ -61,11 +61,11 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
     """The company's account.
 
     Attributes:
-        seen: Digests of the latest answers with their requests, 16 letters each.
+        last_answers: Digests of the latest answers with their requests, 16 letters each.
         is_fresh: False if the last answer was one of them.
     """
 
-    seen: str = ""
+    last_answers: str = ""
     is_fresh: bool = True
 
     @qn.tool
@@ -87,8 +87,8 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         """Handles one request, and remembers the answer."""
         response = cast(HttpResponse, super().respond(asked))
         key = xxhash.xxh3_64_hexdigest(f"{asked.method} {asked.path} {asked.query}".encode() + response.body)
-        self.is_fresh = key not in self.seen
-        self.seen = self.seen[-_REMEMBERED:] + key
+        self.is_fresh = key not in self.last_answers
+        self.last_answers = self.last_answers[-_REMEMBERED:] + key
         return response
 
 
