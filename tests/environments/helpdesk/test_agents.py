@@ -123,7 +123,7 @@ def test_a_solution_needs_its_writes_alone_and_each_of_them(family: str) -> None
 
 def test_a_note_in_place_of_a_reply_does_not_answer() -> None:
     one = task("refund")
-    (*reads, (tool, body)) = one.solution or ()
+    *reads, (tool, body) = list(one.solution or ())
     comment = body["body"]["ticket"]["comment"] | {"public": False}
     bent = {"id": body["id"], "body": {"ticket": body["body"]["ticket"] | {"comment": comment}}}
     assert _rewards(one, [*reads, (tool, bent)])["answered"] == 0.0
@@ -157,7 +157,7 @@ def test_a_note_on_a_ticket_of_the_task_is_free() -> None:
 
 def test_a_rule_is_proved_by_what_it_does() -> None:
     one = task("rules", "medium")
-    (tool, given) = (one.solution or ())[-1]
+    (tool, given) = list(one.solution or ())[-1]
     rule = given["body"]["trigger"]
     same = rule | {"conditions": {"all": rule["conditions"]["all"][::-1], "any": []}, "actions": rule["actions"][::-1]}
     wider = rule | {"conditions": {"all": rule["conditions"]["all"][:1]}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import json
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -379,9 +379,10 @@ class Case(Draft[Helpdesk]):
 def _filled(value: Any, slots: dict[str, Any]) -> Any:
     """Returns a description with its slots filled; a text that is one slot alone keeps the slot's type."""
     if isinstance(value, dict):
-        return {name: _filled(one, slots) for name, one in value.items()}
+        return {name: _filled(one, slots) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [_filled(one, slots) for one in value]
+        many: list[Any] = value
+        return [_filled(one, slots) for one in many]
     if isinstance(value, str):
         alone = value.strip("{}")
         return slots[alone] if value == f"{{{alone}}}" and alone in slots else value.format_map(slots)

@@ -100,7 +100,7 @@ def _of_field(change: Any, field: str, tickets: int) -> Iterator[tuple[str, str,
 
 
 def _parts(text: str) -> dict[str, Any]:
-    value = msgspec.json.decode(text)
+    value: dict[str, Any] | list[Any] = msgspec.json.decode(text, type=dict[str, Any] | list[Any])
     return value if isinstance(value, dict) else {str(one): True for one in value}
 
 
