@@ -381,7 +381,7 @@ def _filled(value: Any, slots: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         return {name: _filled(one, slots) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        many: list[Any] = value
+        many: list[Any] = cast(Any, value)
         return [_filled(one, slots) for one in many]
     if isinstance(value, str):
         alone = value.strip("{}")
