@@ -210,6 +210,8 @@ class _RowSelection:
                 self._account(image, root)
         if self._strays:
             self._account_all(same, old, new)
+        if self._strays:
+            self._look_at_written(old)
         self._look_for_owners()
         for name, table in old.items():
             if table.kind == "virtual" and name in same:
@@ -248,18 +250,29 @@ class _RowSelection:
     def _look_below(self, table: _TableLayout, shadows: set[str]) -> None:
         """Full-text search keeps the rows of a virtual table in a shadow of it, under the same rowids.
 
-        Unless it has an option `content`: then they may be those of any other table.
+        Unless it has an option `content` with a name: then they may be those of any other table.
         """
-        content = f"{table.name}_content"
+        content, sql = f"{table.name}_content", table.sql.lower().replace('content=""', "")
         if content in self.rows:
             self.rows[table.name] = self.rows[content]
-        elif shadows and "content" not in table.sql.lower() and all(self.rows.get(one) == set() for one in shadows):
+        elif shadows and "content" not in sql and all(self.rows.get(one) == set() for one in shadows):
             self.rows[table.name] = set()
 
     def _account(self, image: PageImage, root: int) -> None:
         if self._strays:
             found = trees.tree(image, root)
             self._strays -= found.inner | found.leaves
+
+    def _look_at_written(self, tables: dict[str, _TableLayout]) -> None:
+        """Finds those of overflow pages that were rewritten in place, below a leaf that is not the base's."""
+        found: set[int] = set()
+        for name, rows in self.rows.items():
+            if rows is not None and tables[name].has_rowid:
+                pairs = [pair for image in self._images for pair in trees.continued(image, tables[name].root)]
+                owners = [(rowid, chain) for rowid, chain in pairs if not chain.isdisjoint(self._strays)]
+                self.rows[name] = rows | {rowid for rowid, _ in owners}
+                found.update(*(chain for _, chain in owners))
+        self._strays -= found
 
     def _look_for_owners(self) -> None:
         """Finds those of overflow pages that were rewritten in place, below a leaf that did not change."""

@@ -99,6 +99,15 @@ def touched(before: PageImage, after: PageImage, *, root: int, changed: set[int]
     return Touched(_different(*stored), accounted)
 
 
+def continued(image: PageImage, root: int) -> Iterator[tuple[int, set[int]]]:
+    """Yields the rowid and the overflow pages of each long row on leaves that were written since the base."""
+    written = {page + 1 for layer in image.layers for page in layer}
+    for number in sorted(tree(image, root).leaves & written):
+        for rowid, _, overflow in _rows(image.page(number - 1), number, _usable(image)):
+            if overflow:
+                yield rowid, set(_chain(image, overflow))
+
+
 def touched_keys(before: PageImage, after: PageImage, *, root: int, width: int, changed: set[int]) -> Touched | None:
     """Returns the same for a table WITHOUT ROWID with a key of `width` columns.
 

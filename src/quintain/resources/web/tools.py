@@ -33,28 +33,31 @@ class HttpTool(Web):
         return f"{response.status}\n{response.body.decode(errors='replace')}"
 
 
-def route_tools(routes: Routes, names: Mapping[str, tuple[str, str]], *, host: str) -> type[Web]:
-    """Returns a mixin with a tool for each of the named routes, whose description is that of the handler.
+def route_tools(routes: Routes, names: Mapping[str, tuple[str, ...]], *, host: str, base: type[Web] = Web) -> type[Web]:
+    """Returns a class with a tool for each of the named routes, whose description is that of the handler.
 
     A tool takes the parameters of its path, a query, and a body unless it reads. The field `authorization` of the mixin
     is the header that all send.
 
     Args:
         routes: The routes of the product.
-        names: Name of each tool to method and path template.
+        names: Name of each tool to method, path template and, where the handler has none, a description.
         host: Host that the tools ask.
+        base: World that the class derives from. Give it where the world has fields: only one base may have some.
 
     Raises:
         DefinitionError: The product does not have such a route, or a world has a method of that name.
     """
     known = {(one.method, one.path): one for one in routes.all}
     members: dict[str, Any] = {"__module__": __name__, "__annotations__": {"authorization": str}, "authorization": ""}
-    for name, (method, path) in names.items():
-        if (method, path) not in known or hasattr(Web, name):
-            raise DefinitionError(f"tool {name!r} of {method} {path}: no such route, or the name of a method of Web")
-        members[name] = _tool(name, method, path, host=host, doc=inspect.getdoc(known[method, path].handler) or name)
+    for name, (method, path, *words) in names.items():
+        if (method, path) not in known or hasattr(base, name):
+            taken = f"the name of a method of {base.__name__}"
+            raise DefinitionError(f"tool {name!r} of {method} {path}: no such route, or {taken}")
+        doc = "".join(words) or inspect.getdoc(known[method, path].handler) or name
+        members[name] = _tool(name, method, path, host=host, doc=doc)
     make = cast(Any, type(Web))
-    return cast(type[Web], make("RouteTools", (Web,), members, kw_only=True))
+    return cast(type[Web], make("RouteTools", (base,), members, kw_only=True))
 
 
 def _tool(name: str, method: str, path: str, *, host: str, doc: str) -> Any:

@@ -1,0 +1,20 @@
+"""T: tasks without end; task i of a split is a pure function of (split, i)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quintain.authoring import generated
+
+from .draft import Case
+from .family import FAMILIES
+
+COUNTS = {"train": 3300, "validation": 330, "test": 660}
+"""Tasks of a split."""
+
+
+def _writer(name: str) -> Callable[[Case], str]:
+    return lambda case: case.write(name)
+
+
+tasks = generated("helpdesk", Case, {name: _writer(name) for name in FAMILIES}, counts=COUNTS)

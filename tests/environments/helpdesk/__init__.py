@@ -1,0 +1,1 @@
+"""The help desk on Zendesk's clone."""

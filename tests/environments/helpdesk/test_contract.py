@@ -1,0 +1,17 @@
+"""Contract of all environments, for the help desk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quintain.environment import Environment
+from quintain.environments.helpdesk import env
+from quintain.testing import EnvironmentContract
+
+
+class TestHelpdesk(EnvironmentContract):
+    first = 2
+    examples = 8
+
+    def environment(self) -> Environment[Any]:
+        return env
