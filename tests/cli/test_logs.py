@@ -99,8 +99,8 @@ def test_an_archive_of_inspect_is_read_with_its_compression(tmp_path: Path) -> N
             zstandard.ZstdCompressor(write_content_size=False).compress(json.dumps(SAMPLE).encode()),
         )
     # `zipfile` cannot write method 93 before Python 3.14, so it is written into both headers.
-    told = re.sub(rb"(PK\x03\x04....|PK\x01\x02......)\0\0", b"\\g<1>\x5d\0", log.read_bytes(), flags=re.DOTALL)
-    log.write_bytes(told)
+    marked = re.sub(rb"(PK\x03\x04....|PK\x01\x02......)\0\0", b"\\g<1>\x5d\0", log.read_bytes(), flags=re.DOTALL)
+    log.write_bytes(marked)
     (trace,) = check(log, "Inspect")
     assert (trace.task, trace.member, trace.score) == ("1", 1, 1.0)
 

@@ -221,14 +221,24 @@ def test_full_text_search_over_another_table_follows_it() -> None:
     assert [one.table for one in db.diff(twin)] == ["f", "r", "t"]
 
 
+def rows_that_are_read(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The rows that a difference reads, by table; None for all."""
+    read, touched = difference._rows, dict[str, Any]()
+
+    def rows(*given: Any) -> Any:
+        touched[given[1].name] = given[2]
+        return read(*given)
+
+    monkeypatch.setattr(difference, "_rows", rows)
+    return touched
+
+
 def test_a_contentless_search_index_is_read_only_when_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     db = Database(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b');"
         'CREATE VIRTUAL TABLE f USING fts5(body, content=""); INSERT INTO f (rowid, body) SELECT id, body FROM t'
     )
-    read = difference._rows
-    touched: dict[str, Any] = {}
-    monkeypatch.setattr(difference, "_rows", lambda *given: touched.update({given[1].name: given[2]}) or read(*given))
+    touched = rows_that_are_read(monkeypatch)
     twin = db.fork()
     twin.execute("UPDATE t SET body = 'c' WHERE id = 2")
     assert [(one.table, one.key) for one in db.diff(twin)] == [("t", (2,))]
@@ -243,8 +253,7 @@ def test_a_long_row_rewritten_below_its_leaf_is_found_without_reading_its_table(
     db = Database("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT, at INTEGER NOT NULL)")
     db.execute("INSERT INTO t SELECT value, '', 0 FROM json_each('[1, 2, 3, 4]')")
     db.execute("INSERT INTO t VALUES (9, ?, 1000)", "x" * 1100)
-    read, touched = difference._rows, dict[str, Any]()
-    monkeypatch.setattr(difference, "_rows", lambda *given: touched.update({given[1].name: given[2]}) or read(*given))
+    touched = rows_that_are_read(monkeypatch)
     twin = db.fork()
     twin.execute("UPDATE t SET at = 2000 WHERE id = 9")
     assert [(one.table, one.key) for one in db.diff(twin)] == [("t", (9,))]

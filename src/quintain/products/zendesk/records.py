@@ -51,7 +51,7 @@ _CHOICES: dict[str, Pairs] = {
 }  # fmt: skip
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """Kind of records that pages list and edit.
 
     Attributes:
@@ -75,15 +75,15 @@ class Kind(NamedTuple):
         return self.spec.path.removeprefix("/api/v2/")
 
 
-def _kind(exchange: Exchange) -> Kind:
+def _kind(exchange: Exchange) -> RecordKind:
     parts = exchange.request.path.strip("/").split("/")
     if parts[1] == "users":
-        return Kind(USERS, "/agent/users", _USER)
+        return RecordKind(USERS, "/agent/users", _USER)
     if parts[1] == "organizations":
-        return Kind(ORGANIZATIONS, "/agent/organizations", _ORGANIZATION)
+        return RecordKind(ORGANIZATIONS, "/agent/organizations", _ORGANIZATION)
     if parts[3] not in SETTINGS:
         raise Refuse(404, {"error": "RecordNotFound", "description": "Not found"})
-    return Kind(SETTINGS[parts[3]], f"{RULES}/{parts[3]}")
+    return RecordKind(SETTINGS[parts[3]], f"{RULES}/{parts[3]}")
 
 
 def _name(row: tb.Json) -> str:
@@ -93,7 +93,7 @@ def _name(row: tb.Json) -> str:
 # -- forms from declarations
 
 
-def fields_of(world: Desk, kind: Kind, row: tb.Json, *, blank: int = 1) -> list[FormField]:
+def fields_of(world: Desk, kind: RecordKind, row: tb.Json, *, blank: int = 1) -> list[FormField]:
     """Returns the fields of a record, with `blank` empty lines below each list of lines."""
     found: list[FormField] = []
     columns, needed = shape(kind.spec.row), kind.spec.required or kind.spec.row.needed
@@ -121,7 +121,7 @@ def fields_of(world: Desk, kind: Kind, row: tb.Json, *, blank: int = 1) -> list[
     return found
 
 
-def _lines(kind: Kind, name: str, value: Any, *, blank: int) -> list[FormField]:
+def _lines(kind: RecordKind, name: str, value: Any, *, blank: int) -> list[FormField]:
     """Returns one field for each column of each line."""
     fields = [
         one
@@ -209,7 +209,9 @@ def _value(text: str) -> Any:
 @route("GET", "/admin", who="agent")
 def center(world: Desk, exchange: Exchange) -> Any:
     """Lists the settings."""
-    rows: list[Any] = [(name, [(f"{Kind(spec, '').title}s", f"{RULES}/{name}")]) for name, spec in SETTINGS.items()]
+    rows: list[Any] = [
+        (name, [(f"{RecordKind(spec, '').title}s", f"{RULES}/{name}")]) for name, spec in SETTINGS.items()
+    ]
     return ui.show(world, exchange, "list", title="Admin Center", tables=[PageTable("Settings", [("Name", "")], rows)])
 
 
@@ -237,7 +239,7 @@ def edit(world: Desk, exchange: Exchange) -> Any:
     return _edit(world, exchange, {}, errors={})
 
 
-def _row(world: Desk, exchange: Exchange, kind: Kind, *, key: str) -> tb.Json:
+def _row(world: Desk, exchange: Exchange, kind: RecordKind, *, key: str) -> tb.Json:
     found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
     return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
 
