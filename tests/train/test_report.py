@@ -295,6 +295,19 @@ def test_weights_of_an_adaptive_sampler_are_in_the_log(tmp_path: Path) -> None:
     assert report({"a": read_updates(tmp_path)[:1]}).weights == list(picture.weights)
 
 
+def test_state_of_the_sampler_is_kept_beside_the_log(tmp_path: Path) -> None:
+    sampler = AdaptiveSampler(tasks(20), group=4)
+    with TrainingLog(tmp_path) as log:
+        for step in range(3):
+            sampler.observe(msgspec.structs.replace(group([1.0, 0.0]), task=sampler.draw().task.id))
+            log.update([], step=step, sampler=sampler)
+            again = AdaptiveSampler(tasks(20), group=4).load((tmp_path / "sampler.json").read_bytes())
+            assert again.save() == sampler.save()
+        (tmp_path / "sampler.new").mkdir()
+        with pytest.raises(PersistenceError, match=r"sampler\.json"):
+            log.update([], step=3, sampler=sampler)
+
+
 @pytest.mark.parametrize(
     ("degrees", "value"),
     # Published tables of Student's t, two-sided 5 %.

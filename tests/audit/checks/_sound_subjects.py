@@ -110,6 +110,28 @@ class Asked(Orders):
         return f"I mean the {self.THINGS[int(self.task[-1])]}."
 
 
+class Overdue(Orders):
+    """Orders of which one is overdue at the third call, also at one that does nothing."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [*super().tools(), tool("delete_order", "Delete a draft of an order.", order=TEXT)]
+
+    def _delete_order(self, order: str) -> Any:
+        return {"deleted": len([key for key in self.world["orders"] if key == f"draft of {order}"])}
+
+    def reset(self, task: str, seed: int) -> str:
+        prompt = super().reset(task, seed)
+        self.world["clock"] = {"calls": {"number": 0}}
+        self.world["orders"]["O11"]["promise"] = "open"
+        return prompt
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        self.world["clock"]["calls"]["number"] += 1
+        if self.world["clock"]["calls"]["number"] == 3:
+            self.world["orders"]["O11"]["promise"] = "broken"
+        return super().call(name, arguments)
+
+
 class Over(Base):
     """Desk with ended reservations, a dispute that changes none, a fixed fee and a card outside the world."""
 

@@ -33,6 +33,7 @@ DESIGNS = Path(__file__).with_name("_sound_designs.py")
         ("Steps", reward_hack.right_in_sum),
         ("Files", silent_unknown.unknown_names),
         ("Files", action_drift.prompts),
+        ("Overdue", reward_hack.collateral_damage),
     ],
 )
 def test_no_finding_for_sound_subjects_that_look_like_bugs(name: str, check: Check) -> None:

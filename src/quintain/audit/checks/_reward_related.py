@@ -148,11 +148,12 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         tried = runs(ctx, solution, [(*solution.acts, damage, *solution.answers) for damage in damages])
         ctx.count_comparisons(len(damages))
         hurt: list[tuple[Op, list[Path]]] = []
+        passing = _passing(damages, tried)
         for damage, run in zip(damages, tried, strict=True):
             is_grave = _is_grave(damage)
             rows = _hurt(solution, run, is_forbidden=is_grave or (forbids and not _SCRATCH & set(words(damage.name))))
             # Who is logged in, say, is a field outside all tables and not a record.
-            rows = [path for path in rows if is_grave or len(path) > 1]
+            rows = [path for path in rows if path not in passing and (is_grave or len(path) > 1)]
             hurt += [(damage, rows)] if rows else []
         grave = [pair for pair in hurt if _is_grave(pair[0])]
         if not grave and hurt and forbids:
@@ -163,6 +164,16 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         soft = soft or ((solution, hurt[0]) if hurt else None)
     if soft is not None:
         yield _damaged(ctx, *soft, **UNSURE)
+
+
+def _passing(damages: Sequence[Op], tried: Sequence[Run]) -> set[Path]:
+    """Returns the rows that time changes: at least two tools touch them, whatever they are called with."""
+    touched: dict[str, list[set[Path]]] = defaultdict(list)
+    for damage, run in zip(damages, tried, strict=True):
+        if run.touched:
+            touched[damage.name].append({path[:2] for path in run.touched})
+    always = [set[Path].intersection(*runs_) for runs_ in touched.values() if len(runs_) > 1]
+    return {row for one, other in itertools.combinations(always, 2) for row in one & other}
 
 
 def _counted(ctx: AuditContext) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Log of a training run: a folder with `training.jsonl`, one line per update."""
+"""Log of a training run: a folder with `training.jsonl`, one line per update, and the state of the sampler."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from quintain.train.curriculum import AdaptiveSampler, Sampler, StageSampler
 from .counts import Counts
 
 FILE = "training.jsonl"
+SAMPLER = "sampler.json"
 LOOKED_AT = 1_000
 """Most tasks whose weight is asked for at an update, evenly spread."""
 
@@ -126,7 +127,7 @@ class TrainingLog(contextlib.AbstractContextManager["TrainingLog"]):
             step: Number of the update, 0 and up.
             version: Policy version that the update starts from; by default `step`.
             stale: Groups that were dropped because their tokens were too old.
-            sampler: What chose the tasks.
+            sampler: What chose the tasks. `sampler.json` gets its state, for `Sampler.load`.
             metrics: Numbers of the trainer.
 
         Raises:
@@ -155,6 +156,8 @@ class TrainingLog(contextlib.AbstractContextManager["TrainingLog"]):
             metrics=numbers,
         )
         self._append(msgspec.json.encode(done) + b"\n")
+        if sampler is not None:
+            self._keep(sampler.save())
         self._before = now
         return done
 
@@ -167,6 +170,18 @@ class TrainingLog(contextlib.AbstractContextManager["TrainingLog"]):
         except OSError as error:
             os.ftruncate(self._file, end)
             raise PersistenceError(f"cannot write to {self.path}: {error.strerror}; make room and continue") from error
+
+    def _keep(self, state: bytes) -> None:
+        path = self.path.with_name(SAMPLER)
+        new = path.with_suffix(".new")
+        try:
+            with new.open("wb") as file:
+                file.write(state)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)  # So that a crash leaves the state before or after, and no half of one.
+        except OSError as error:
+            raise PersistenceError(f"cannot write to {path}: {error.strerror}; make room and continue") from error
 
 
 def _finite(step: int, metrics: Mapping[str, float]) -> dict[str, float]:
