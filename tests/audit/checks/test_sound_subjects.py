@@ -78,7 +78,7 @@ def test_finding_is_a_likely_warning_when_a_design_may_show_it(name: str, check:
         pytest.param(
             "StaleCached",
             stale_cache.read_your_writes,
-            "get_account does not show what raise_limit wrote",
+            "get_account does not show what raise_limit",
             marks=pytest.mark.slow,
         ),
         (
