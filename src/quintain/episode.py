@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Awaitable, Iterable, Sequence
+from itertools import chain
 from typing import Any, Generic
 
 import msgspec
@@ -81,6 +82,7 @@ class Episode(Generic[S]):
         self.frames: tuple[Frame, ...] = ()
         self.sessions = [ActorSession(self, context) for context in contexts]
         self._progress = progress or Progress.of(trace)
+        self._steps: list[Step] = []  # Of the turn in play.
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
         self._scoring = Scoring(env, task, start=start, reached=self._progress.reached)
 
@@ -174,7 +176,7 @@ class Episode(Generic[S]):
         self._in_turn = True
         self._scoring.is_stale = True
         before = await self._scoring.moment(self.state) if self._scoring.watches_turns else None
-        steps: list[Step] = []
+        self._steps = steps = list[Step]()
         rewards: list[Reward] = []
         step, said = None, iter(reply.message.calls)
         while (call := next(said, None) if call_source is None else await call_source(step)) is not None:
@@ -212,12 +214,24 @@ class Episode(Generic[S]):
             arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")
         except (msgspec.DecodeError, RecursionError) as error:
             return Step(call, f"error: {error}", is_error=True)
-        fault = self._next_fault()
-        step = Step(call, "") if fault and not fault.runs else await self._run(tool, call, arguments)
+        earlier = self._earlier(tool, call)
+        fault = self._next_fault(earlier)
+        step = earlier or Step(call, "") if fault and not fault.runs else await self._run(tool, call, arguments)
         if fault and not self.ended:
             content, corrupted = fault.corrupt(step.observation)
-            return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind)
+            data = step.data if fault.copies else {}
+            return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind, data=data)
         return step
+
+    def _earlier(self, tool: Tool, call: ToolCall) -> Step | None:
+        """The last step without a fault of the same call, its arguments written alike, if its tool declares a read."""
+        if not self.env.config.noise_weights or tool.contract.writes != ():
+            return None
+        steps = chain(
+            reversed(self._steps), (one for turn in reversed(self.trace.turns) for one in reversed(turn.steps))
+        )
+        wanted = (call.name, call.arguments, None)
+        return next((one for one in steps if (one.call.name, one.call.arguments, one.fault) == wanted), None)
 
     async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Step:
         """Runs a tool on the world."""
@@ -248,16 +262,17 @@ class Episode(Generic[S]):
         content = content if isinstance(content, str) else codec.loads(encoded, tuple[Block, ...])
         return Step(call, content, is_error=is_error, data=data)
 
-    def _next_fault(self) -> Fault | None:
+    def _next_fault(self, earlier: Step | None) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
         config, trace, progress = self.env.config, self.trace, self._progress
         if not config.noise_rate or progress.faults == config.noise_budget or progress.last_fault == progress.calls - 1:
             return None
         fault = sample_fault(config, seed=trace.seed, task=trace.task, call=progress.calls)
-        if fault is not None:
+        if fault is not None and (earlier is not None or fault.kind != "stale"):
             progress.last_fault = progress.calls
             progress.faults += 1
-        return fault
+            return fault
+        return None
 
     async def _digest(self) -> str:
         try:
