@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Awaitable, Iterable, Sequence
-from itertools import chain
 from typing import Any, Generic
 
 import msgspec
@@ -227,9 +226,8 @@ class Episode(Generic[S]):
         """The last step without a fault of the same call, its arguments written alike, if its tool declares a read."""
         if not self.env.config.noise_weights or tool.contract.writes != ():
             return None
-        steps = chain(
-            reversed(self._steps), (one for turn in reversed(self.trace.turns) for one in reversed(turn.steps))
-        )
+        turns = (self._steps, *(turn.steps for turn in reversed(self.trace.turns)))
+        steps = (one for turn in turns for one in reversed(turn))
         wanted = (call.name, call.arguments, None)
         return next((one for one in steps if (one.call.name, one.call.arguments, one.fault) == wanted), None)
 

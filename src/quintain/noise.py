@@ -8,6 +8,7 @@ never fail, so a retry gets through and a solvable task stays solvable.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
@@ -44,8 +45,10 @@ class Fault(msgspec.Struct, frozen=True):
     def corrupt(self, observation: Content) -> tuple[Content, bool]:
         """Returns the content that the actor reads instead, and whether it is marked as an error."""
         if self.copies:
-            again = f"\n{observation}" if isinstance(observation, str) else observation
-            return observation + again * (self.copies - 1), False
+            again = self.copies - 1
+            if isinstance(observation, str):
+                return observation + f"\n{observation}" * again, False
+            return observation + observation * again, False
         text = plain(observation)
         return self.error or text[: int(len(text) * self.rest)] + self.tail, bool(self.error)
 
@@ -68,7 +71,9 @@ def sample_fault(config: Config, *, seed: int, task: str, call: int) -> Fault | 
     if int.from_bytes(block[:8], "little") >= config.noise_rate * 2**64:
         return None
     given = config.noise_weights
-    weights = given if isinstance(given, dict) else {one.kind: one.share if given else one.weight for one in FAULTS}
+    weights: Mapping[str, float] = (
+        {**given} if isinstance(given, dict) else {one.kind: one.share if given else one.weight for one in FAULTS}
+    )
     faults = [fault for fault in FAULTS if weights.get(fault.kind)]
     left = int.from_bytes(block[8:], "little") / 2**64 * sum(weights.values())
     for fault in faults[:-1]:
