@@ -303,13 +303,10 @@ class Episode(Generic[S]):
         if self.state.finished is not None:
             self.terminate(self.state.finished)
             return
-        for name, limit, spent in (
-            ("max_turns", config.max_turns, len(self.trace.turns)),
-            ("max_calls", config.max_calls, self._progress.calls),
-            ("max_tokens", config.max_tokens, self._progress.tokens),
-            ("context_tokens", config.context_tokens, used),
-        ):
-            if limit is not None and spent >= limit:
+        turns, calls, tokens = len(self.trace.turns), self._progress.calls, self._progress.tokens
+        spent = {"max_turns": turns, "max_calls": calls, "max_tokens": tokens, "context_tokens": used}
+        for name, amount in spent.items():
+            if (limit := getattr(config, name)) is not None and amount >= limit:
                 self.trace.end, self.trace.reason = End.TRUNCATED, name
                 return
 

@@ -71,11 +71,10 @@ def sample_fault(config: Config, *, seed: int, task: str, call: int) -> Fault | 
     if int.from_bytes(block[:8], "little") >= config.noise_rate * 2**64:
         return None
     given = config.noise_weights
-    weights: Mapping[str, float] = (
-        {**given} if isinstance(given, dict) else {one.kind: one.share if given else one.weight for one in FAULTS}
-    )
+    usual = {one.kind: one.share if given else one.weight for one in FAULTS}
+    weights: Mapping[str, float] = {**given} if isinstance(given, dict) else usual
     faults = [fault for fault in FAULTS if weights.get(fault.kind)]
-    left = int.from_bytes(block[8:], "little") / 2**64 * sum(weights.values())
+    left = int.from_bytes(block[8:], "little") / 2**64 * sum(weights[fault.kind] for fault in faults)
     for fault in faults[:-1]:
         left -= weights[fault.kind]
         if left < 0:
