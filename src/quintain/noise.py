@@ -8,11 +8,10 @@ never fail, so a retry gets through and a solvable task stays solvable.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 
 import msgspec
 
-from .config import Config
+from .config import Config, FaultKind
 from .trace import Content, plain
 
 
@@ -29,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True):
         copies: Times the actor reads the whole answer; 0 where `rest` and `tail` say what it reads.
     """
 
-    kind: str
+    kind: FaultKind
     weight: float
     share: float
     error: str = ""
@@ -72,7 +71,7 @@ def sample_fault(config: Config, *, seed: int, task: str, call: int) -> Fault | 
         return None
     given = config.noise_weights
     usual = {one.kind: one.share if given else one.weight for one in FAULTS}
-    weights: Mapping[str, float] = {**given} if isinstance(given, dict) else usual
+    weights = given if isinstance(given, dict) else usual
     faults = [fault for fault in FAULTS if weights.get(fault.kind)]
     left = int.from_bytes(block[8:], "little") / 2**64 * sum(weights[fault.kind] for fault in faults)
     for fault in faults[:-1]:

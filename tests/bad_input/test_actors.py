@@ -159,8 +159,9 @@ def stubborn(task: qn.Task[Any]) -> Model:
     return model
 
 
-def test_a_solution_that_is_sent_again_survives_noise_in_nearly_every_call() -> None:
-    env = support.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200))
+@pytest.mark.parametrize("weights", [{}, {"noise_weights": "all"}])
+def test_a_solution_that_is_sent_again_survives_noise_in_nearly_every_call(weights: dict[str, Any]) -> None:
+    env = support.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200, **weights))
     for task in env.tasks("test")[:4]:
         trace = asyncio.run(qn.rollout(env, task, stubborn(task))).trace
         steps = [step for turn in trace.turns for step in turn.steps]
