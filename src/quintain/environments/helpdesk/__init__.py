@@ -8,3 +8,5 @@ if lacks_worlds() or importlib.util.find_spec("selectolax") is None:
     raise ImportError("helpdesk needs a database, time zones and pages: pip install 'quintain[web]'")
 
 from .environment import env as env
+from .environment import in_pages as in_pages
+from .environment import make as make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import json
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -74,11 +74,17 @@ def _people(level: str, who: str) -> list[int]:
 
 
 class Case(Draft[Helpdesk]):
-    """A task that is being written."""
+    """A task that is being written.
+
+    Attributes:
+        kind: Class of its world.
+    """
+
+    kind: ClassVar[type[Helpdesk]] = Helpdesk
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
-        self.desk = account(level)
+        self.desk = account(level, self.kind)
         self.plans: list[Plan] = []
         self.intents: list[Intent] = []
         self.never: list[tuple[int, str]] = []

@@ -6,12 +6,14 @@ import base64
 import functools
 from typing import Any, Literal, cast
 
+import msgspec
 import xxhash
 
 import quintain as qn
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
 from quintain.resources.web import HttpRequest, HttpResponse, request, route_tools
+from quintain.resources.web.browser import Browser, BrowserTools
 from quintain.resources.web.rows import select
 
 from .company import DAWN, SIZES, base
@@ -49,11 +51,12 @@ TOOLS: dict[str, tuple[str, ...]] = {
 """Name of each tool to the method, path and description of its route."""
 _CREDENTIALS = "Basic " + base64.b64encode(f"{zendesk.ADMIN}/token:{zendesk.TOKEN}".encode()).decode()
 _REMEMBERED = 200 * 16
-_HOST = "acme.zendesk.localhost"
+HOST = "acme.zendesk.localhost"
+"""Host of the account."""
 CALL_S = 20.0
 """Seconds of the world that a call takes."""
 _Desk: Any = route_tools(
-    zendesk.Zendesk.product.routes, TOOLS, host=_HOST, base=zendesk.Zendesk
+    zendesk.Zendesk.product.routes, TOOLS, host=HOST, base=zendesk.Zendesk
 )  # fmt: skip
 
 
@@ -80,7 +83,7 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         if not path.startswith("/"):
             raise qn.ToolError(f"the path begins with a slash, such as /api/v2/macros.json, got {path[:80]!r}")
         headers = {"authorization": self.authorization, "content-type": "application/json"}
-        response = self.respond(request(method, f"http://{_HOST}{path}", body.encode(), headers=headers))
+        response = self.respond(request(method, f"http://{HOST}{path}", body.encode(), headers=headers))
         return f"{response.status}\n{response.body.decode(errors='replace')}"
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
@@ -92,9 +95,15 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         return response
 
 
-def account(level: str) -> Helpdesk:
+class HelpdeskPages(BrowserTools, Helpdesk, kw_only=True):
+    """The company's account with a browser, for agents that work in its pages."""
+
+    browser: Browser = msgspec.field(default_factory=Browser)
+
+
+def account(level: str, kind: type[Helpdesk] = Helpdesk) -> Helpdesk:
     """Returns the company with the number of tickets of a level, at the end of the base."""
-    found = Helpdesk(
+    found = kind(
         db=base(level).fork(), tickets=SIZES[level], last_id=40_000_000_000_000, step_s=CALL_S, indexed_at=_dawn(level),
         authorization=_CREDENTIALS,
     )  # fmt: skip

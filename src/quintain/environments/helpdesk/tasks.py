@@ -17,4 +17,6 @@ def _writer(name: str) -> Callable[[Case], str]:
     return lambda case: case.write(name)
 
 
-tasks = generated("helpdesk", Case, {name: _writer(name) for name in FAMILIES}, counts=COUNTS)
+WRITERS = {name: _writer(name) for name in FAMILIES}
+"""What writes a task, by the name of its family."""
+tasks = generated("helpdesk", Case, WRITERS, counts=COUNTS)

@@ -23,11 +23,14 @@ from .effects import Effect, Fact, Key, breached, effects, said
 from .state import Helpdesk
 
 CHECKLIST: Checklist[Helpdesk] = Checklist(content=lambda world: world.db.digest())
-_READS = frozenset({"show_ticket", "list_comments", "show_tickets", "search", "list_metric_events", "list_groups"})
+_READS = frozenset(
+    {"show_ticket", "list_comments", "show_tickets", "search", "list_metric_events", "list_groups", "goto", "click"}
+)
 
 
 def _answered_well(step: Step) -> bool:
-    return not step.is_error and str(step.observation).startswith("2")
+    """Returns True for a call that was carried out: a refusal of the API begins with its status."""
+    return not step.is_error and re.match(r"[345]\d\d\n", str(step.observation)) is None
 
 
 @qn.reward(level="step")

@@ -16,6 +16,7 @@ from . import tables as tb
 from .account import Desk, listed, record
 from .business import COLUMNS, POLICIES, RESOURCES, SCHEDULES
 from .conditions import FIELDS
+from .misc import ARTICLES
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .screens import FormField, PageTable, Pairs, Sent, pick
 from .sla import METRICS
@@ -25,12 +26,12 @@ ROUTES = Routes()
 route = ROUTES.route
 RULES = "/admin/objects-rules/rules"
 SETTINGS: dict[str, ResourceSpec] = {
-    {POLICIES.path: "slas", SCHEDULES.path: "schedules"}.get(one.path, one.path.removeprefix("/api/v2/")): one
-    for one in (*RESOURCES, GROUPS)
+    {POLICIES.path: "slas", SCHEDULES.path: "schedules"}.get(one.path, one.path.rpartition("/")[2]): one
+    for one in (*RESOURCES, GROUPS, ARTICLES)
 }
 _USER = ("name", "email", "role", "phone", "external_id", "alias", "time_zone", "suspended", "details", "notes", "tags")
 _ORGANIZATION = ("name", "domain_names", "external_id", "group_id", "shared_tickets", "details", "notes", "tags")
-_AREAS = ("details", "notes", "signature", "description", "agent_description")
+_AREAS = ("body", "details", "notes", "signature", "description", "agent_description")
 _LINES: dict[str, tuple[str, ...]] = {
     "conditions": ("field", "operator", "value"), "filter": ("field", "operator", "value"),
     "actions": ("field", "value"), "policy_metrics": ("priority", "metric", "target", "business_hours"),
