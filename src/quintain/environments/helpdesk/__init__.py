@@ -8,3 +8,4 @@ if lacks_worlds() or importlib.util.find_spec("selectolax") is None:
     raise ImportError("helpdesk needs a database, time zones and pages: pip install 'quintain[web]'")
 
 from .environment import env as env
+from .environment import make as make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import quintain as qn
+from quintain.environments.twins import maker
 
 from .harness import harness
 from .state import Helpdesk
@@ -17,3 +18,5 @@ env = qn.Environment(
     state=Helpdesk,  # S
     config=qn.Config(max_turns=120),  # C
 )
+
+make = maker(env, f"{__package__}.twins")

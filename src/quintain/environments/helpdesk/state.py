@@ -12,6 +12,7 @@ import quintain as qn
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
 from quintain.resources.web import HttpRequest, HttpResponse, request, route_tools
+from quintain.resources.web.rates import Forced
 from quintain.resources.web.rows import select
 
 from .company import DAWN, SIZES, base
@@ -82,6 +83,16 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         headers = {"authorization": self.authorization, "content-type": "application/json"}
         response = self.respond(request(method, f"http://{_HOST}{path}", body.encode(), headers=headers))
         return f"{response.status}\n{response.body.decode(errors='replace')}"
+
+    def inject(self, fault: str) -> None:
+        """Makes the next request fail: with "429" the product refuses it for too many requests.
+
+        Raises:
+            ValueError: The fault is another one.
+        """
+        if fault != "429":
+            raise ValueError(f"unknown fault {fault!r}; known: 429")
+        self.rates.forced.append(Forced(1, retry_after=1))
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
         """Handles one request, and remembers the answer."""
