@@ -9,6 +9,7 @@ import msgspec
 import quintain as qn
 from quintain.environments.twins import in_place_of, poisoned, verdict
 from quintain.resources.web import HttpRequest, HttpResponse
+from quintain.verifier import Criterion
 
 from .effects import Effect
 from .environment import env as sound
@@ -78,14 +79,13 @@ def _rounded(outcome: Outcome) -> qn.Score:
     return score if score.value is None else qn.Score(float(score.value >= 0.25), score.reason)
 
 
-def _dated(_: qn.Task[Helpdesk], world: Helpdesk) -> None:
-    """Notes on firms come from one template, which has one weekday for all dates."""
-    world.db.execute(
-        "UPDATE zd_organizations SET notes = 'Customer since Monday, ' || date('2025-12-31', (-id % 900) || ' days')"
-    )
+def _complete(task: qn.Task[Helpdesk], world: Helpdesk) -> None:
+    """Gives a type to all tickets but those of the task, so that a gap marks the task's."""
+    ours = ", ".join(map(str, task.truth.tickets)) or "0"
+    world.db.execute(f"UPDATE zd_tickets SET type = 'question' WHERE type IS NULL AND id NOT IN ({ours})")
 
 
-def _as_changed(criterion: qn.Criterion[Helpdesk]) -> qn.Criterion[Helpdesk]:
+def _as_changed(criterion: Criterion[Helpdesk]) -> Criterion[Helpdesk]:
     return msgspec.structs.replace(criterion, name=changed.name)
 
 
@@ -96,7 +96,7 @@ TWINS = {
     "silent_default": poisoned(sound, "silent_default", state=PatientDesk),
     "reset_leak": poisoned(sound, "reset_leak", state=IndexedDesk),
     "reward_clipping": poisoned(sound, "reward_clipping", criterion=_as_changed(_rounded)),
-    "data_realism": poisoned(sound, "data_realism", spoil=_dated),
+    "data_realism": poisoned(sound, "data_realism", spoil=_complete),
     # The introduction names a tool that does not exist.
     "action_drift": poisoned(
         sound, "action_drift", harness=qn.ToolLoop(system=SYSTEM.replace("search_articles", "find_articles"))
