@@ -25,6 +25,6 @@ FOUND_BY = {
 @pytest.mark.parametrize("twin", FOUND_BY)
 def test_the_audit_proves_each_twin(twin: str) -> None:
     chosen = [check for check in registered() if check.id == FOUND_BY[twin]]
-    subject = Subject("helpdesk", options={"twin": twin}, split="validation")
+    subject = Subject("helpdesk", options={"twin": twin, "split": "validation"})
     report = audit(subject, chosen, tasks=11, budget=300)
     assert {one.check for one in report.findings if one.stops} == {FOUND_BY[twin]}
