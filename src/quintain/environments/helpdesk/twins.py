@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import msgspec
@@ -73,10 +74,10 @@ def _solved(outcome: Outcome) -> qn.Score:
 
 
 @qn.reward
-def _rounded(outcome: Outcome) -> qn.Score:
-    """Rounds the share of the changes to 0 or 1."""
+def _stretched(outcome: Outcome) -> qn.Score:
+    """Multiplies the share of the changes by 1.5 and clips it, so that two of three are worth as much as all."""
     score = verdict(changed, outcome)
-    return score if score.value is None else qn.Score(float(score.value >= 0.25), score.reason)
+    return score if score.value is None else qn.Score(min(1.0, 1.5 * math.sqrt(score.value)), score.reason)
 
 
 def _complete(task: qn.Task[Helpdesk], world: Helpdesk) -> None:
@@ -95,7 +96,7 @@ TWINS = {
     "false_resolution": poisoned(sound, "false_resolution", criterion=_as_changed(_solved)),
     "silent_default": poisoned(sound, "silent_default", state=PatientDesk),
     "reset_leak": poisoned(sound, "reset_leak", state=IndexedDesk),
-    "reward_clipping": poisoned(sound, "reward_clipping", criterion=_as_changed(_rounded)),
+    "reward_clipping": poisoned(sound, "reward_clipping", criterion=_as_changed(_stretched)),
     "data_realism": poisoned(sound, "data_realism", spoil=_complete),
     # The introduction names a tool that does not exist.
     "action_drift": poisoned(
