@@ -56,7 +56,7 @@ def account(tickets: int, comments: int, triggers: int) -> zendesk.Zendesk:
             insert(world.db, Trigger(id=world.new_number(), title=f"T{number}", conditions=conditions, actions=actions))
     world.arm()
     zendesk.index(world)
-    world.rates.windows.clear()
+    world.throttle.windows.clear()
     world.step_s = 0.7  # So that no limit of 100 updates per minute is met.
     # A base on disk, as tasks share it: its pages are no world's own.
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"worlds-bench-{os.getpid()}.db"  # noqa: S108

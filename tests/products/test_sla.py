@@ -210,7 +210,7 @@ def test_clocks_count_as_minute_by_minute(acts: list[tuple[int, str]]) -> None:
             day, minute = divmod(int(world.clock.now // 60) + passed, 1440)
             slow.tick((day + 4) % 7 in range(1, 6) and 540 <= minute < 1020)
         world.clock.advance(pause * MINUTE)
-        world.rates.windows.clear()
+        world.throttle.windows.clear()
         if act == "ask":
             customer("PUT", f"requests/{ticket}", {"request": {"comment": {"body": "?"}}})
         elif act in {"reply", "note"}:

@@ -2,8 +2,8 @@
 
 A twin is the sound environment with one component replaced: a tool, a criterion, the prompt, or where its tasks start.
 It has the same tasks, solutions and limits, and its own name (`sales_stale_cache`), so that its traces differ from
-those of the sound environment. The bugs of an environment lie in its package `twins`, one module a class. A module is
-imported on first use.
+those of the sound environment. The bugs of an environment lie in its package `twins`, one module a class, or in one
+module `twins`. A module is imported on first use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def maker(sound: qn.Environment[Any], package: str) -> Callable[..., qn.Environm
 
     Args:
         sound: The environment without a planted bug.
-        package: Dotted name of the package of its twins.
+        package: Dotted name of the package with a module for each twin, or of the module with the table `TWINS`.
     """
 
     def make(*, twin: str = "") -> qn.Environment[Any]:
@@ -53,7 +53,10 @@ def maker(sound: qn.Environment[Any], package: str) -> Callable[..., qn.Environm
         """
         if twin and twin not in CLASSES:
             raise UsageError(f"unknown twin {twin!r}; known: {', '.join(CLASSES)}")
-        return importlib.import_module(f"{package}.{twin}").env if twin else sound
+        if not twin:
+            return sound
+        table: dict[str, qn.Environment[Any]] | None = getattr(importlib.import_module(package), "TWINS", None)
+        return importlib.import_module(f"{package}.{twin}").env if table is None else table[twin]
 
     return make
 

@@ -114,9 +114,9 @@ def later(world: Any, exchange: Exchange) -> Any:
 @ROUTES.route("GET", "/limited")
 def limited(world: Any, exchange: Exchange) -> Any:
     """Counts requests."""
-    status = world.rates.take("all", 2, period_s=60, now=world.clock.now)
+    status = world.throttle.take("all", 2, period_s=60, now=world.clock.now)
     if status.remaining < 0:
-        world.rates.waits[exchange.request.header("authorization")] = world.clock.now + status.reset
+        world.throttle.waits[exchange.request.header("authorization")] = world.clock.now + status.reset
         raise Refuse(429, {}, {"retry-after": str(status.reset)})
     return {"left": status.remaining}
 

@@ -230,7 +230,7 @@ class Case(Draft[Helpdesk]):
         desk = self.desk
         desk.clock.now = float(int(desk.clock.now)) + 120 + self.rng.below(480)
         desk.last_answers, desk.is_fresh = "", True
-        desk.rates.windows.clear()
+        desk.throttle.windows.clear()
         desk.arm()
         self.shadow = desk.copy()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import quintain as qn
 from quintain.errors import UsageError
+from quintain.environments.twins import maker
 
 from . import pages
 from .harness import browsing, harness
@@ -31,16 +32,19 @@ in_pages: qn.Environment[Helpdesk] = qn.Environment(
 """Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
 
 
-def make(*, interface: str = "api") -> qn.Environment[Helpdesk]:
+_made = maker(env, f"{__package__}.twins")
+
+
+def make(*, interface: str = "api", twin: str = "") -> qn.Environment[Helpdesk]:
     """Returns the environment.
 
     Args:
         interface: "api" for tools that are requests to the API, "pages" for those of a browser.
+        twin: Class of a planted bug; twins have the tools of the API.
 
     Raises:
-        UsageError: The interface is unknown.
+        UsageError: The interface or the twin is unknown, or both are given.
     """
-    made = {"api": env, "pages": in_pages}
-    if interface not in made:
-        raise UsageError(f"unknown interface {interface!r}; known: {', '.join(made)}")
-    return made[interface]
+    if interface not in ("api", "pages") or (interface == "pages" and twin):
+        raise UsageError(f"expected interface api or pages, and a twin with api only; got {interface!r} and {twin!r}")
+    return in_pages if interface == "pages" else _made(twin=twin)

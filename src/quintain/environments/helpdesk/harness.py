@@ -28,7 +28,5 @@ search takes queries such as "type:ticket status:new". An act on several tickets
 while."""
 
 harness = qn.ToolLoop(system=_SYSTEM.format(interface=_API, articles="`search_articles` finds"))
-browsing = qn.ToolLoop(
-    system=_SYSTEM.format(interface=_PAGES, articles="the Admin Center lists under Articles")
-)
+browsing = qn.ToolLoop(system=_SYSTEM.format(interface=_PAGES, articles="the Admin Center lists under Articles"))
 """Harness for an agent with a browser."""

@@ -66,8 +66,10 @@ class Field(NamedTuple):
 
 
 FORMS = {
-    "article": Form(f"{_RULES}/articles",
-                    link="SELECT title FROM zd_articles WHERE instr(lower(title || ' ' || body), lower(?)) ORDER BY id"),
+    "article": Form(
+        f"{_RULES}/articles",
+        link="SELECT title FROM zd_articles WHERE instr(lower(title || ' ' || body), lower(?)) ORDER BY id",
+    ),
     "search": Form("/agent/search/1?q={query}"),
     "groups": Form(f"{_RULES}/groups"),
     "open": Form("/agent/tickets/{record}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 import xxhash
@@ -14,6 +14,7 @@ from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
 from quintain.resources.web import HttpRequest, HttpResponse, request, route_tools
 from quintain.resources.web.browser import Browser, BrowserTools
+from quintain.resources.web.rates import Forced
 from quintain.resources.web.rows import select
 
 from .company import DAWN, SIZES, base
@@ -66,7 +67,10 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
     Attributes:
         last_answers: Digests of the latest answers with their requests, 16 letters each.
         is_fresh: False if the last answer was one of them.
+        rates: Share of the tickets without a type, as the measured desks have it.
     """
+
+    rates: ClassVar[dict[str, float]] = {"missing zd_tickets.type": 0.30}
 
     last_answers: str = ""
     is_fresh: bool = True
@@ -85,6 +89,16 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         headers = {"authorization": self.authorization, "content-type": "application/json"}
         response = self.respond(request(method, f"http://{HOST}{path}", body.encode(), headers=headers))
         return f"{response.status}\n{response.body.decode(errors='replace')}"
+
+    def inject(self, fault: str) -> None:
+        """Makes the next request fail: with "429" the product refuses it for too many requests.
+
+        Raises:
+            ValueError: The fault is another one.
+        """
+        if fault != "429":
+            raise ValueError(f"unknown fault {fault!r}; known: 429")
+        self.throttle.forced.append(Forced(1, retry_after=1))
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
         """Handles one request, and remembers the answer."""

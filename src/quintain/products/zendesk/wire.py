@@ -183,8 +183,8 @@ def _credentials(header: str) -> tuple[str, str]:
 
 def _count(world: Desk, exchange: Exchange) -> None:
     path = exchange.request.path
-    forced = world.rates.force(path)
-    status = world.rates.take("account", world.limit, period_s=60.0, now=world.clock.now)
+    forced = world.throttle.force(path)
+    status = world.throttle.take("account", world.limit, period_s=60.0, now=world.clock.now)
     left, reset = str(max(0, status.remaining)), str(status.reset)
     exchange.headers += [
         ("x-rate-limit", str(world.limit)), ("x-rate-limit-remaining", left),
@@ -192,7 +192,7 @@ def _count(world: Desk, exchange: Exchange) -> None:
     ]  # fmt: skip
     route = exchange.route
     if route is not None and (route.method, route.path) == ("GET", "/api/v2/tickets"):
-        tickets = world.rates.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
+        tickets = world.throttle.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
         words = f"total=100; remaining={max(0, tickets.remaining)}; resets={tickets.reset}"
         exchange.headers.append(("zendesk-ratelimit-tickets-index", words))
     if forced or status.remaining < 0:
@@ -205,13 +205,13 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
     Raises:
         Refuse: It is one too many.
     """
-    status = world.rates.take(key, limit, period_s=period_s, now=world.clock.now)
+    status = world.throttle.take(key, limit, period_s=period_s, now=world.clock.now)
     if status.remaining < 0:
         raise _limited(world, exchange, status.reset)
 
 
 def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
-    waits = world.rates.waits
+    waits = world.throttle.waits
     if len(waits) > 100:
         waits.clear()
     waits[exchange.request.header("authorization")] = world.clock.now + seconds

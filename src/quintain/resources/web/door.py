@@ -93,7 +93,7 @@ class Door:
         try:
             if asked.path.endswith("/ratelimit"):
                 forced = Forced(int(query.get("n", 1)), int(query.get("retry_after", 1)), query.get("match", ""))
-                world.rates.forced.append(forced)
+                world.throttle.forced.append(forced)
             elif asked.path.endswith("/advance"):
                 world.clock.advance(float(query.get("seconds", 0)))
             else:

@@ -169,7 +169,7 @@ class Web(qn.State):
     Attributes:
         db: Tables of all products.
         step_s: Seconds of the world that a request takes, before it is handled.
-        rates: Rate limits.
+        throttle: Rate limits and what is counted of them.
         last_id: Identifier that was given last.
         alarm: Number of the timer in the clock; 0 if none is set.
         due: Time of that timer.
@@ -179,7 +179,7 @@ class Web(qn.State):
 
     db: Database
     step_s: float = 1.0
-    rates: Rates = msgspec.field(default_factory=Rates)
+    throttle: Rates = msgspec.field(default_factory=Rates)
     last_id: int = 33_144_692_244_371
     alarm: int = 0
     due: float = math.inf
@@ -239,7 +239,7 @@ class Web(qn.State):
         if asked.moment is not None:
             self.clock.advance(max(0.0, asked.moment - now))
             return
-        waits, until = self.rates.waits, 0.0
+        waits, until = self.throttle.waits, 0.0
         if waits:
             until = waits.pop(asked.header("authorization"), 0.0)
         self.clock.advance(max(self.step_s, until - now))
