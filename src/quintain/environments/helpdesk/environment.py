@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import quintain as qn
-from quintain.errors import UsageError
 from quintain.environments.twins import maker
+from quintain.errors import UsageError
 
 from . import pages
 from .harness import browsing, harness

@@ -7,7 +7,7 @@ from quintain.products import zendesk
 
 from .state import HOST
 
-_SYSTEM = """\
+SYSTEM = """\
 You are Ada Admin (admin@acme.example), an admin of the help desk of Acme, which sells electric bikes. The desk \
 is a Zendesk account; {interface}
 
@@ -27,6 +27,6 @@ search takes queries such as "type:ticket status:new". An act on several tickets
 /agent/bulk?act=edit&ids=1&ids=2, with edit, merge, spam or delete; bulk changes and merges are jobs, which take a \
 while."""
 
-harness = qn.ToolLoop(system=_SYSTEM.format(interface=_API, articles="`search_articles` finds"))
-browsing = qn.ToolLoop(system=_SYSTEM.format(interface=_PAGES, articles="the Admin Center lists under Articles"))
+harness = qn.ToolLoop(system=SYSTEM.format(interface=_API, articles="`search_articles` finds"))
+browsing = qn.ToolLoop(system=SYSTEM.format(interface=_PAGES, articles="the Admin Center lists under Articles"))
 """Harness for an agent with a browser."""
