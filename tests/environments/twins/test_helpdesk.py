@@ -10,6 +10,7 @@ from quintain.audit.kernel.loader import Subject
 
 FOUND_BY = {
     "stale_cache": "x.read_your_writes",
+    "silent_default": "x.tool_faults",
     "data_realism": "x.rates_as_declared",
     "action_drift": "x.prompt_names_tools",
 }

@@ -75,7 +75,7 @@ def _solved(outcome: Outcome) -> qn.Score:
 
 @qn.reward
 def _stretched(outcome: Outcome) -> qn.Score:
-    """Multiplies the share of the changes by 1.5 and clips it, so that two of three are worth as much as all."""
+    """Multiplies the share of the changes by 1.5 and clips it, so two of three are paid in full."""
     score = verdict(changed, outcome)
     return score if score.value is None else qn.Score(min(1.0, 1.5 * math.sqrt(score.value)), score.reason)
 
