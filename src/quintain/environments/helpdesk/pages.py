@@ -51,7 +51,7 @@ class Form(NamedTuple):
     labels: dict[str, str] = {}
 
 
-class Field(NamedTuple):
+class PageField(NamedTuple):
     """Field of an intent, as pages show it.
 
     Attributes:
@@ -87,11 +87,11 @@ FORMS = {
 }  # fmt: skip
 """Page of each act that has one."""
 FIELDS = {
-    "assignee": Field("Assignee", "SELECT name FROM zd_users WHERE email = ?"),
-    "requester_id": Field("Requester", "SELECT email FROM zd_users WHERE id = ?"),
-    "tags": Field("Tags", appends=True),
-    "problem": Field("Linked problem"),
-    "target": Field("Or number of a ticket"),
+    "assignee": PageField("Assignee", "SELECT name FROM zd_users WHERE email = ?"),
+    "requester_id": PageField("Requester", "SELECT email FROM zd_users WHERE id = ?"),
+    "tags": PageField("Tags", appends=True),
+    "problem": PageField("Linked problem"),
+    "target": PageField("Or number of a ticket"),
 }
 """Fields whose label is not their name, or whose value is shown otherwise."""
 AUDIENCE = {True: "Public reply", False: "Internal note"}
@@ -145,7 +145,7 @@ class Driver:
         status = STATUSES.get(fields.get("status", ""), "")
         self._press(f"{form.button} {status}".strip())
 
-    def _enter(self, label: str, value: Any, field: Field | None = None) -> None:
+    def _enter(self, label: str, value: Any, field: PageField | None = None) -> None:
         """Puts a value into the field of a label."""
         while not (found := self._find(label)):
             self._press("Add a line")
@@ -190,10 +190,10 @@ class Driver:
         getattr(self.world, tool)(**arguments)
 
 
-def _entries(fields: dict[str, Any], form: Form) -> Iterator[tuple[str, Field, Any]]:
+def _entries(fields: dict[str, Any], form: Form) -> Iterator[tuple[str, PageField, Any]]:
     """Yields labels, fields and values of what a form takes; a list of lines has a label for each column."""
     for name, value in fields.items():
-        field = FIELDS.get(name, Field(name[:1].upper() + name[1:].replace("_", " ")))
+        field = FIELDS.get(name, PageField(name[:1].upper() + name[1:].replace("_", " ")))
         label = form.labels.get(name, field.label)
         if name == "public":
             yield AUDIENCE[value], field, True
@@ -206,10 +206,10 @@ def _entries(fields: dict[str, Any], form: Form) -> Iterator[tuple[str, Field, A
             yield label, field, value
 
 
-def _lines(label: str, lines: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Field, Any]]:
+def _lines(label: str, lines: Sequence[dict[str, Any]]) -> Iterator[tuple[str, PageField, Any]]:
     for number, line in enumerate(lines, 1):
         for column, value in line.items():
-            yield f"{label} {number}: {column.replace('_', ' ')}", Field(column), value
+            yield f"{label} {number}: {column.replace('_', ' ')}", PageField(column), value
 
 
 class PagesCase(Case):
