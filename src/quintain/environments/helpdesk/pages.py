@@ -139,7 +139,7 @@ class Driver:
             self._click(self.world.db.execute(form.link, fields["query"])[0][0], "link")
         if not form.button:
             return
-        sent = fields | ({"target": intent.record} if intent.act == "merge" else {})
+        sent: dict[str, Any] = fields | ({"target": intent.record} if intent.act == "merge" else {})
         for label, field, value in _entries(sent.get(intent.act, sent), form):
             self._enter(label, value, field)
         status = STATUSES.get(fields.get("status", ""), "")
