@@ -28,8 +28,6 @@ from .tasks import COUNTS, WRITERS
 
 TOOLS = tuple(collect(BrowserTools))
 """Names of the tools of a browser."""
-NO_PAGES = {"export"}
-"""Acts that no page offers."""
 FAMILIES_IN_PAGES = tuple(name for name in FAMILIES if name != "report")
 """Families whose solutions have pages for all acts; `report` needs the export of metric events."""
 _RULES = "/admin/objects-rules/rules"
