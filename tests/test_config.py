@@ -70,8 +70,21 @@ def test_the_edge_of_a_range_is_as_written(name: str, value: Any) -> None:
 
 
 def test_every_number_has_a_range() -> None:
-    words = {"arguments"}
+    words = {"arguments", "noise_weights"}
     assert set(Config.__struct_fields__) == {*RANGES, *words}
+
+
+@pytest.mark.parametrize("weights", [{}, {"hail": 0.5}, {"stale": 0.0}, {"stale": 1.1}, "some"])
+def test_weights_of_faults_are_checked(weights: Any) -> None:
+    with pytest.raises(UsageError, match=r"^noise_weights="):
+        Config(noise_weights=weights)
+
+
+def test_weights_of_faults_are_in_the_record_only_if_chosen() -> None:
+    assert b"noise_weights" not in codec.dumps(Config())
+    chosen = Config(noise_weights={"stale": 0.5})
+    assert codec.loads(codec.dumps(chosen), Config) == chosen
+    assert Config().override({"noise_weights": "all"}).noise_weights == "all"
 
 
 def test_every_field_is_documented() -> None:
@@ -113,7 +126,9 @@ FIELDS = st.fixed_dictionaries(
     optional={
         name: VALUES.get(kind, st.sampled_from(["strict", "lenient"]))
         for name, kind in typing.get_type_hints(Config).items()
-    },
+        if name != "noise_weights"
+    }
+    | {"noise_weights": st.just("all")},
 )
 
 

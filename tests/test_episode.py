@@ -47,6 +47,23 @@ def test_limits_truncate_an_episode(config: dict[str, Any], reply: Reply, end: E
     assert trace.validity == "valid"
 
 
+class Meter(qn.State):
+    """Counts additions."""
+
+    count: int = 0
+
+    @qn.tool(writes=())
+    def total(self) -> int:
+        """Returns the count."""
+        return self.count
+
+    @qn.tool
+    def add(self) -> int:
+        """Adds one and returns the count."""
+        self.count += 1
+        return self.count
+
+
 class Walks(msgspec.Struct, frozen=True):
     """Returns without a word when the episode has ended."""
 
@@ -220,6 +237,26 @@ def test_every_kind_of_fault_is_marked_and_valid() -> None:
     assert trace.validity == "valid"
     for one in (one for turn in trace.turns for one in turn.steps):
         assert one.is_error or one.fault not in {"timeout", "unavailable", "rate_limited"}
+
+
+@given(st.integers(0, 1000), st.floats(0.1, 0.99))
+@settings(max_examples=15)
+def test_a_stale_read_is_the_last_read_and_a_duplicate_has_two_copies(seed: int, rate: float) -> None:
+    env = single(Meter(), fine, noise_rate=rate, noise_weights={"stale": 1.0, "duplicate": 1.0})
+    turns = [call("total"), call("add")] * 20
+    trace, sibling = (play(env, one_by_one(*turns), seed=seed, member=member) for member in (0, 1))
+    steps = [one for turn in trace.turns for one in turn.steps]
+    assert steps == [one for turn in sibling.turns for one in turn.steps]
+    added, read = 0, None
+    for one in steps:
+        added += one.call.name == "add"
+        fresh = str(added)
+        if one.fault == "stale":
+            assert (one.call.name, one.observation) == ("total", read)
+        else:
+            assert one.observation == (f"{fresh}\n{fresh}" if one.fault else fresh)
+        read = fresh if one.call.name == "total" and one.fault is None else read
+    assert trace.validity == "valid"
 
 
 def test_no_weather_over_calls_that_reach_no_tool() -> None:

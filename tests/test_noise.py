@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,8 +17,8 @@ from quintain.trace import Image, Text
 CALLS = 20_000
 
 
-def storm(rate: float, *, seed: int = 0, task: str = "t", calls: int = CALLS) -> list[Fault | None]:
-    config = Config(noise_rate=rate)
+def storm(rate: float, *, seed: int = 0, task: str = "t", calls: int = CALLS, **more: Any) -> list[Fault | None]:
+    config = Config(noise_rate=rate, **more)
     return [sample_fault(config, seed=seed, task=task, call=call) for call in range(calls)]
 
 
@@ -33,6 +35,35 @@ def test_kinds_are_as_frequent_as_their_weights() -> None:
     assert len({fault.kind for fault in FAULTS}) == len(FAULTS)
     for fault in FAULTS:
         assert met[fault.kind] / met.total() == pytest.approx(fault.weight, abs=0.02)
+
+
+def test_all_kinds_are_as_frequent_as_their_shares() -> None:
+    met = Counter(fault.kind for fault in storm(0.5, noise_weights="all") if fault)
+    assert sum(fault.share for fault in FAULTS) == pytest.approx(1.0)
+    for fault in FAULTS:
+        assert met[fault.kind] / met.total() == pytest.approx(fault.share, abs=0.02)
+
+
+@given(st.dictionaries(st.sampled_from([fault.kind for fault in FAULTS]), st.floats(0.01, 1), min_size=1))
+def test_chosen_weights_move_no_fault_and_give_no_other_kind(weights: dict[str, float]) -> None:
+    chosen, usual = storm(0.5, calls=300, noise_weights=weights), storm(0.5, calls=300)
+    assert [fault is None for fault in chosen] == [fault is None for fault in usual]
+    assert {fault.kind for fault in chosen if fault} <= weights.keys()
+
+
+def test_the_default_weights_as_a_dict_give_the_default_faults() -> None:
+    weights = {fault.kind: fault.weight for fault in FAULTS if fault.weight}
+    assert storm(0.5, noise_weights=weights) == storm(0.5)
+
+
+@given(st.text())
+def test_malformed_json_is_no_json(text: str) -> None:
+    (malformed,) = (fault for fault in FAULTS if fault.kind == "malformed")
+    observation, is_error = malformed.corrupt(text)
+    assert isinstance(observation, str)
+    assert not is_error
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(observation)
 
 
 def test_no_noise_is_none() -> None:
@@ -83,6 +114,9 @@ def test_the_weather_is_golden() -> None:
         ("rate_limited", "error: 429 too many requests, try again", True, False),
         ("truncated", "0123", False, True),
         ("empty", "", False, True),
+        ("malformed", "01234567,", False, True),
+        ("stale", "01234567", False, False),
+        ("duplicate", "01234567\n01234567", False, True),
     ],
 )
 def test_a_fault_replaces_the_observation(kind: str, text: str, is_error: bool, runs: bool) -> None:

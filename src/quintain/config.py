@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from .errors import UsageError
 
@@ -18,6 +18,7 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Seconds = Annotated[float, Meta(gt=0, le=MAX_FLOAT)]
 Share = Annotated[float, Meta(gt=0, le=1)]
+FaultKind = Literal["timeout", "unavailable", "rate_limited", "truncated", "malformed", "empty", "stale", "duplicate"]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +42,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         retries: Times a request is sent again after 429, 5xx or a transport error.
         group_retries: Times a group with too few valid episodes is played again with the same seeds.
         noise_rate: Share of tool calls that meet a planned fault, in [0, 1); the same calls for all of a group.
+        noise_weights: Weights of planned faults by kind, each in (0, 1]; "all" for eight kinds, unset for five.
         noise_budget: Most planned faults in one episode.
         gate_rate: Failure rate above which a run stops, in (0, 1]; None switches the gate off.
         gate_window: Episodes the gate looks back over.
@@ -64,6 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     retries: Count = 4
     group_retries: Count = 2
     noise_rate: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    noise_weights: Literal["all"] | Annotated[dict[FaultKind, Share], Meta(min_length=1)] | UnsetType = UNSET
     noise_budget: Count | None = None
     gate_rate: Share | None = 0.05
     gate_window: Positive = 500
@@ -119,6 +122,6 @@ _TYPES = typing.get_type_hints(Config, include_extras=True)
 
 def _convert(name: str, value: Any, *, strict: bool) -> Any:
     try:
-        return msgspec.convert(value, _TYPES[name], strict=strict)
+        return value if value is UNSET else msgspec.convert(value, _TYPES[name], strict=strict)
     except msgspec.ValidationError as error:
         raise UsageError(f"{name}={value!r}: {error}") from error

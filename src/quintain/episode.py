@@ -81,6 +81,7 @@ class Episode(Generic[S]):
         self.frames: tuple[Frame, ...] = ()
         self.sessions = [ActorSession(self, context) for context in contexts]
         self._progress = progress or Progress.of(trace)
+        self._steps: list[Step] = []  # Of the turn in play.
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
         self._scoring = Scoring(env, task, start=start, reached=self._progress.reached)
 
@@ -174,7 +175,7 @@ class Episode(Generic[S]):
         self._in_turn = True
         self._scoring.is_stale = True
         before = await self._scoring.moment(self.state) if self._scoring.watches_turns else None
-        steps: list[Step] = []
+        self._steps = steps = list[Step]()
         rewards: list[Reward] = []
         step, said = None, iter(reply.message.calls)
         while (call := next(said, None) if call_source is None else await call_source(step)) is not None:
@@ -212,12 +213,23 @@ class Episode(Generic[S]):
             arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")
         except (msgspec.DecodeError, RecursionError) as error:
             return Step(call, f"error: {error}", is_error=True)
-        fault = self._next_fault()
-        step = Step(call, "") if fault and not fault.runs else await self._run(tool, call, arguments)
+        earlier = self._earlier(tool, call)
+        fault = self._next_fault(earlier)
+        step = earlier or Step(call, "") if fault and not fault.runs else await self._run(tool, call, arguments)
         if fault and not self.ended:
             content, corrupted = fault.corrupt(step.observation)
-            return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind)
+            data = step.data if fault.copies else {}
+            return Step(call, content, is_error=step.is_error or corrupted, fault=fault.kind, data=data)
         return step
+
+    def _earlier(self, tool: Tool, call: ToolCall) -> Step | None:
+        """The last step without a fault of the same call, its arguments written alike, if its tool declares a read."""
+        if not self.env.config.noise_weights or tool.contract.writes != ():
+            return None
+        turns = (self._steps, *(turn.steps for turn in reversed(self.trace.turns)))
+        steps = (one for turn in turns for one in reversed(turn))
+        wanted = (call.name, call.arguments, None)
+        return next((one for one in steps if (one.call.name, one.call.arguments, one.fault) == wanted), None)
 
     async def _run(self, tool: Tool, call: ToolCall, arguments: dict[str, Any]) -> Step:
         """Runs a tool on the world."""
@@ -248,16 +260,17 @@ class Episode(Generic[S]):
         content = content if isinstance(content, str) else codec.loads(encoded, tuple[Block, ...])
         return Step(call, content, is_error=is_error, data=data)
 
-    def _next_fault(self) -> Fault | None:
+    def _next_fault(self, earlier: Step | None) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
         config, trace, progress = self.env.config, self.trace, self._progress
         if not config.noise_rate or progress.faults == config.noise_budget or progress.last_fault == progress.calls - 1:
             return None
         fault = sample_fault(config, seed=trace.seed, task=trace.task, call=progress.calls)
-        if fault is not None:
+        if fault is not None and (earlier is not None or fault.kind != "stale"):
             progress.last_fault = progress.calls
             progress.faults += 1
-        return fault
+            return fault
+        return None
 
     async def _digest(self) -> str:
         try:
@@ -290,13 +303,10 @@ class Episode(Generic[S]):
         if self.state.finished is not None:
             self.terminate(self.state.finished)
             return
-        for name, limit, spent in (
-            ("max_turns", config.max_turns, len(self.trace.turns)),
-            ("max_calls", config.max_calls, self._progress.calls),
-            ("max_tokens", config.max_tokens, self._progress.tokens),
-            ("context_tokens", config.context_tokens, used),
-        ):
-            if limit is not None and spent >= limit:
+        turns, calls, tokens = len(self.trace.turns), self._progress.calls, self._progress.tokens
+        spent = {"max_turns": turns, "max_calls": calls, "max_tokens": tokens, "context_tokens": used}
+        for name, amount in spent.items():
+            if (limit := getattr(config, name)) is not None and amount >= limit:
                 self.trace.end, self.trace.reason = End.TRUNCATED, name
                 return
 

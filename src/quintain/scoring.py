@@ -176,11 +176,7 @@ class Scoring(Generic[S]):
         return self._last
 
     async def _score(
-        self,
-        criterion: Criterion[S],
-        make: Callable[[S, S], Any],
-        moments: tuple[Moment[S], Moment[S]],
-        **where: int,
+        self, criterion: Criterion[S], make: Callable[[S, S], Any], moments: tuple[Moment[S], Moment[S]], **where: int
     ) -> Reward:
         self.unchecked.append((criterion, make, moments))
         view = make(moments[0].view, moments[1].view)
