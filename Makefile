@@ -50,7 +50,7 @@ bench-audit: $(VENV)/.dev $(VENV)/.system
 
 # What environments teach, in at most 20 minutes on two cores; `make proof PART=b` runs one part.
 proof: $(TRAIN)/.train
-	$(TRAIN)/bin/python -m proof $(addprefix --part ,$(PART))
+	$(TRAIN)/bin/python -m proof --picture proof.svg $(addprefix --part ,$(PART))
 
 check: lint mypy pyright
 

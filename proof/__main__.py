@@ -33,6 +33,7 @@ def main() -> int:
     _table.put("What environments teach", rows, as_json=options.json)
     if options.picture:
         options.picture.write_text(svg(rows))
+        _table.note(f"drawn: {options.picture}")
     return int(any(one["ok"] is False for one in rows))
 
 

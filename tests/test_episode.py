@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.errors import UsageError
 from quintain.harness import Model, Session, ToolLoop
+from quintain.harnesses import Dialogue
 from quintain.trace import Content, End, Image, Message, Reply, Text, Usage
 
 from .worlds import Yard, call, environment, fine, first_task, one_by_one, play, says, script, single
@@ -284,7 +285,7 @@ def test_a_session_shows_one_roles_side() -> None:
 
 
 def test_two_conversations_of_a_dialogue_end_by_the_limit_as_truncated() -> None:
-    env = environment(harness=qn.harness.Dialogue(), max_turns=4)
+    env = environment(harness=Dialogue(), max_turns=4)
     trace = play(env, script(*[says(text="go on")] * 9))
     assert (trace.end, [turn.role for turn in trace.turns]) == (End.TRUNCATED, ["user", "agent"] * 2)
 

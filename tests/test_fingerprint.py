@@ -14,7 +14,8 @@ import msgspec
 
 import quintain as qn
 from quintain import environment
-from quintain.harness import Dialogue, Model
+from quintain.harness import Model
+from quintain.harnesses import Dialogue
 from quintain.testing.elsewhere import fresh_processes
 from quintain.trace import Level
 from quintain.verifier import Criterion

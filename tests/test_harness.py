@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from quintain.config import Config
-from quintain.harness import Agent, Dialogue, Request, Session, ToolLoop
+from quintain.harness import Agent, Request, Session, ToolLoop
+from quintain.harnesses import Dialogue
 from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, ToolCall, Turn
 
@@ -48,7 +49,7 @@ class Paper:
             self.host.terminate("max_turns")
         return turn
 
-    def terminate(self, reason: str) -> None:
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
         self.host.reason = self.host.reason or reason
 
     def add_actor(self, role: str, *messages: Message) -> Paper:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import quintain as qn
 from quintain.errors import ModelError, ReplayDivergence, UsageError
-from quintain.harness import Dialogue
+from quintain.harnesses import Dialogue
 from quintain.record import read_traces
 from quintain.replay import ReplayModel, find_divergence, rebuild
 from quintain.testing.elsewhere import fresh_processes

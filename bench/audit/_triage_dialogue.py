@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import quintain as qn
 from quintain import codec
-from quintain.harness import Dialogue, Model, Request
+from quintain.harness import Model, Request
+from quintain.harnesses import Dialogue
 from quintain.models import Cast
 from quintain.state import Rng
 from quintain.trace import Message, Reply, ToolCall

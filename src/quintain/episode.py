@@ -144,8 +144,8 @@ class Episode(Generic[S]):
     def ended(self) -> bool:
         return self.trace.end is not None
 
-    def terminate(self, reason: str) -> None:
-        """End the episode by the rules of the game. Ending twice is allowed and changes nothing.
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
+        """End the episode by the rules of the game, or by a limit. Ending twice is allowed and changes nothing.
 
         A last reply that calls nothing is an answer even when it is the last one allowed.
         """
@@ -153,7 +153,7 @@ class Episode(Generic[S]):
         codec.loads(codec.dumps(reason), str)  # What the record cannot hold, its author hears of at once.
         answered = self.trace.reason == "max_turns" and turns and not turns[-1].reply.message.calls
         if not self.ended or answered:
-            self.trace.end, self.trace.reason = End.TERMINATED, reason
+            self.trace.end, self.trace.reason = End.TRUNCATED if truncated else End.TERMINATED, reason
 
     def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
@@ -307,7 +307,7 @@ class Episode(Generic[S]):
         spent = {"max_turns": turns, "max_calls": calls, "max_tokens": tokens, "context_tokens": used}
         for name, amount in spent.items():
             if (limit := getattr(config, name)) is not None and amount >= limit:
-                self.trace.end, self.trace.reason = End.TRUNCATED, name
+                self.terminate(name, truncated=True)
                 return
 
     async def verify(self) -> float | None:
@@ -424,8 +424,8 @@ class ActorSession:
     async def step(self, reply: Reply, call_source: CallSource | None = None) -> Turn:
         return await self.episode.play(self.context, reply, call_source)
 
-    def terminate(self, reason: str) -> None:
-        self.episode.terminate(reason)
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
+        self.episode.terminate(reason, truncated=truncated)
 
     def add_actor(self, role: str, *messages: Message) -> ActorSession:
         episode = self.episode

@@ -8,6 +8,7 @@
   + RunStopped              the failure gate stopped a run; says which part of E to fix
 * EpisodeError              raised *inside* an episode to say who is to blame; becomes a Failure
   + ModelError              the endpoint broke, hung, or talked nonsense
+    - ContextOverflow       the context is longer than the model takes
   + JudgeError              the verifier could not reach a verdict
 * ToolError                 not a failure: text that a tool shows to the model
 
@@ -130,6 +131,10 @@ class ModelError(EpisodeError):
 
     def __init__(self, message: str, *, kind: str = "agent_request_failed") -> None:
         super().__init__(message, component="model", kind=kind)
+
+
+class ContextOverflow(ModelError):
+    """The context is longer than the model takes: after a turn of the agent it truncates the episode."""
 
 
 class JudgeError(EpisodeError):

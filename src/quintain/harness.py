@@ -8,7 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from .config import Config
-from .errors import ModelError
 from .task import Task
 from .tools import Tool
 from .trace import Message, Reply, Step, ToolCall, Trace, Turn
@@ -99,8 +98,8 @@ class Session(Protocol):
         """Play one reply: run its calls, append it and the observations to the context."""
         ...
 
-    def terminate(self, reason: str) -> None:
-        """End the episode by the rules of the game; a second time changes nothing."""
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
+        """End the episode by the rules of the game, or by a limit (`truncated`); a second time changes nothing."""
 
     def add_actor(self, role: str, *messages: Message) -> Session:
         """Open another actor's session on the same world; its context begins with what the task tells that role."""
@@ -123,6 +122,10 @@ class Replayable(Protocol):
         ...
 
 
+STOP = "###STOP###"
+"""Words by which a simulated user ends the conversation, unless its harness has others."""
+
+
 class ToolLoop(msgspec.Struct, frozen=True):
     """Harness that requests a reply, runs its calls and repeats; a reply without calls ends the episode.
 
@@ -137,45 +140,6 @@ class ToolLoop(msgspec.Struct, frozen=True):
         set_system_prompt(session, self.system)
         await run_until_text(session, model)
         session.terminate("the agent answered")
-
-
-class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent and a simulated user take turns; each may call its own tools before it speaks.
-
-    A user that twice in a row says nothing to the agent's words is a failure of its model.
-
-    Attributes:
-        system: The agent's system prompt.
-        user_system: Stands before the script that the task gives the user.
-        opening: What the agent says first, by the rules of the house; empty: the user begins.
-        stop: Words that end the conversation when the user says one of them.
-    """
-
-    system: str = ""
-    user_system: str = ""
-    opening: str = ""
-    stop: tuple[str, ...] = ("###STOP###",)
-
-    async def play(self, session: Session, model: Model) -> None:
-        """Plays one episode to its end."""
-        user = session.add_actor("user")
-        set_system_prompt(session, self.system)
-        set_system_prompt(user, self.user_system)
-        if self.opening:
-            session.append(Message("assistant", self.opening))
-            user.append(Message("user", self.opening))
-        said, silent = self.opening, 0
-        while not session.ended:
-            words = await run_until_text(user, model)
-            if any(word in words for word in self.stop):
-                session.terminate("the user ended the conversation")
-                return
-            silent = silent + 1 if said and not words.strip() else 0
-            if silent > 1 and not session.ended:
-                raise ModelError("the simulated user said nothing, twice in a row", kind="quintain:model_reply_invalid")
-            session.append(Message("user", words))
-            said = await run_until_text(session, model)
-            user.append(Message("user", said))
 
 
 def set_system_prompt(session: Session, system: str) -> None:

@@ -108,10 +108,8 @@ class RunFolder(contextlib.AbstractContextManager["RunFolder"]):
                 with _Lines(self.path / "failures.jsonl") as failures:
                     failures.append(codec.json(names | {"frames": rollout.frames}) + b"\n")
         except OSError as error:
-            raise PersistenceError(
-                f"cannot write to {self.path}: {error.strerror}. {len(self)} finished episodes are safe there; "
-                "make room and continue with --resume"
-            ) from error
+            advice = f"{len(self)} finished episodes are safe there; make room and continue with --resume"
+            raise PersistenceError(f"cannot write to {self.path}: {error.strerror}. {advice}") from error
 
     def close(self) -> None:
         """Let another process continue."""

@@ -1,7 +1,7 @@
 """Replay: the same replies must give the same bytes, here and in a process with another hash seed.
 
-In order: the model and the environment that play a trace again; the harnesses that drive it; the comparison of two
-traces; and fresh processes. A replay in the same process misses what depends on the order of sets, on `hash()` and on
+In order: the model and the environment that play a trace again; the harnesses that drive it; and the comparison of two
+traces. A replay in the same process misses what depends on the order of sets, on `hash()` and on
 `id()`; replays in fresh processes under other `PYTHONHASHSEED`s catch them, and clocks, uuids and unseeded random
 numbers too.
 """
@@ -19,7 +19,7 @@ from .environment import Environment
 from .episode import ActorSession, Episode
 from .errors import JUDGE_KINDS, WALL_CLOCK_KINDS, JudgeError, ModelError, ReplayDivergence, UsageError
 from .harness import CallSource, Harness, Model, Replayable, Request, Session
-from .rollout import EpisodeResult, play_episode
+from .rollout import CONTEXT_WINDOW, EpisodeResult, play_episode
 from .scoring import add_verdicts
 from .state import S
 from .task import Task
@@ -143,7 +143,8 @@ def replay_env(env: Environment[S], trace: Trace) -> Environment[S]:
     twin = env.replace(config=trace.config)
     # Not by `replace`: it is the same environment, by the same fingerprint.
     twin.verifier = _from_record(env.verifier, trace)
-    stopped = trace.interrupted or (trace.failure is not None and trace.failure.component == "model")
+    failed = trace.failure is not None and trace.failure.component == "model"
+    stopped = trace.interrupted or failed or trace.reason == CONTEXT_WINDOW
     twin.harness = _StoppedHarness(harness, trace) if stopped else harness
     return twin
 
@@ -237,8 +238,8 @@ def _conclude(session: Session, trace: Trace) -> None:
     episode = session.episode
     if trace.failure is not None and trace.failure.stage != "verification":
         episode.trace.fail(trace.failure)
-    elif trace.end in {End.TERMINATED, End.FAILED}:  # A limit comes again by itself; one that goes on has no end.
-        episode.terminate(trace.reason)
+    elif trace.end is not None:  # One that goes on has no end.
+        episode.terminate(trace.reason, truncated=trace.end is End.TRUNCATED)
     episode.trace.interrupted = trace.interrupted
 
 

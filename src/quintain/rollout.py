@@ -8,13 +8,16 @@ from typing import Any, Generic, NamedTuple, TypeGuard, cast
 from . import codec
 from .environment import Environment
 from .episode import Episode, blank
-from .errors import BROKEN, EpisodeError, ModelError, author_frames, blame
+from .errors import BROKEN, ContextOverflow, EpisodeError, ModelError, author_frames, blame
 from .executor import DeadlineExceeded, within
 from .harness import Agent, Model, Request
 from .record import EpisodeRecord
 from .state import S
 from .task import Task
 from .trace import Reply, Timing
+
+CONTEXT_WINDOW = "context_window"
+"""Reason of an episode whose context grew longer than the agent's model takes."""
 
 
 async def rollout(
@@ -84,7 +87,8 @@ async def drive(episode: Episode[S], model: Model) -> None:
     except DeadlineExceeded as error:
         episode.fail(error, component="H", kind="agent_timeout")
     except BROKEN as error:
-        episode.fail(error, component="H", kind="agent_run_error")
+        if not isinstance(error, ContextOverflow):  # Recorded where the model was asked.
+            episode.fail(error, component="H", kind="agent_run_error")
 
 
 def _watched(model: Model, episode: Episode[S]) -> Model:
@@ -101,7 +105,11 @@ def _watched(model: Model, episode: Episode[S]) -> Model:
             episode.fail(failure, component="model", kind=failure.kind)
             raise failure from error
         except EpisodeError as error:
-            episode.fail(error, component=error.component, kind=error.kind)
+            # The policy made only contexts of its own, after its first turn, too long.
+            if isinstance(error, ContextOverflow) and request.role == "agent" and episode.trace.turns:
+                episode.terminate(CONTEXT_WINDOW, truncated=True)
+            else:
+                episode.fail(error, component=error.component, kind=error.kind)
             raise
         except BROKEN as error:
             episode.fail(error, component="model", kind="agent_request_failed")

@@ -115,10 +115,8 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         for name in ("weight", "low", "high"):  # A float has other bytes in a trace than its int.
             msgspec.structs.force_setattr(self, name, float(getattr(self, name)))
         if not (math.isfinite(self.weight) and self.low < self.high and math.isfinite(self.high - self.low)):
-            raise DefinitionError(
-                f"criterion {self.name!r} needs a finite weight and low < high, "
-                f"got weight={self.weight}, low={self.low}, high={self.high}"
-            )
+            got = f"weight={self.weight}, low={self.low}, high={self.high}"
+            raise DefinitionError(f"criterion {self.name!r} needs a finite weight and low < high, got {got}")
 
     def reward(self, verdict: object, **where: int) -> Reward:
         """Returns the record of what `fn` returned, for the `turn` and the `step` in `where`.

@@ -21,7 +21,8 @@ from quintain.config import Config
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import DefinitionError, UsageError
-from quintain.harness import Dialogue, Request
+from quintain.harness import Request
+from quintain.harnesses import Dialogue
 from quintain.task import Task
 from quintain.trace import End, Message, Reply, ToolCall
 from quintain.verifier import EpisodeView

@@ -11,7 +11,8 @@ import pytest
 import quintain as qn
 from quintain.environments import support
 from quintain.errors import ModelError, UsageError
-from quintain.harness import Dialogue, Model, Request, Session
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import Dialogue
 from quintain.noise import FAULTS
 from quintain.trace import End, Reply
 from tests.worlds import Yard, blamed, call, environment, first_task, play, says

@@ -28,7 +28,7 @@ env = qn.Environment("e", tasks=list, harness=qn.ToolLoop(), state=World, verifi
 """
 TALK = """
 import quintain as qn
-from quintain.harness import Dialogue
+from quintain.harnesses import Dialogue
 from quintain.models import Fixed
 from quintain.trace import Message, Reply
 

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 import quintain as qn
-from quintain.harness import Dialogue, Model, Request, Session
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import Dialogue
 from quintain.trace import Content, Image, Message, Reply, Text, Tokens, ToolCall, Trace, Usage
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import quintain as qn
 from quintain.errors import ModelError, ReplayDivergence, UsageError
-from quintain.harness import Dialogue, Model, Request
+from quintain.harness import Model, Request
+from quintain.harnesses import Dialogue
 from quintain.judges import monte_carlo_values
 from quintain.judges.process import TurnValue
 from quintain.models import Scripted

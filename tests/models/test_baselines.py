@@ -20,7 +20,8 @@ from msgspec import Meta
 
 from quintain import codec
 from quintain.errors import DefinitionError, UsageError
-from quintain.harness import Agent, Dialogue, Harness, Model, Request, ToolLoop
+from quintain.harness import Agent, Harness, Model, Request, ToolLoop
+from quintain.harnesses import Dialogue
 from quintain.models import Cast, Company, Fixed, Noop, Oracle, Random, Scripted
 from quintain.models.baselines import draw, seen
 from quintain.models.drawing import Drawing

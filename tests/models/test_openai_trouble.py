@@ -11,7 +11,7 @@ import time
 import msgspec
 import pytest
 
-from quintain.errors import ModelError
+from quintain.errors import ContextOverflow, ModelError
 from quintain.models import OpenAI
 
 from .server import (
@@ -203,6 +203,7 @@ def test_an_empty_purse_is_not_waited_for() -> None:
 def test_a_context_that_is_too_long_is_named(message: str) -> None:
     error, count = fail(answer({"error": {"message": message}}, 400))
     assert (error.kind, count) == ("agent_request_failed", 1)
+    assert isinstance(error, ContextOverflow)
     assert "the context is longer than the model takes" in str(error)
 
 

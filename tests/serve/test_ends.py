@@ -12,7 +12,8 @@ import pytest
 import quintain as qn
 from quintain.episode import Episode, blank
 from quintain.errors import EpisodeError, Failure, ReplayDivergence, UsageError, blame
-from quintain.harness import Dialogue, Model, Request, set_system_prompt
+from quintain.harness import Model, Request, set_system_prompt
+from quintain.harnesses import Dialogue
 from quintain.replay import rebuild
 from quintain.serve import secret
 from quintain.serve.episodes.actions import Fail, Move, Tell, Terminate

@@ -10,7 +10,8 @@ import pytest
 
 import quintain as qn
 from quintain.environments import sales
-from quintain.harness import Dialogue, Model
+from quintain.harness import Model
+from quintain.harnesses import Dialogue
 from quintain.task import Call
 from quintain.testing import Bank, Counter, EnvironmentContract, bank, counter
 from quintain.testing.elsewhere import ask

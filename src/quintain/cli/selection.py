@@ -12,7 +12,8 @@ from quintain import plugins
 from quintain.config import Config, read
 from quintain.environment import Environment
 from quintain.errors import DefinitionError, UsageError, author_frames, describe, short
-from quintain.harness import Agent, Dialogue, Harness, Model, Request
+from quintain.harness import Agent, Harness, Model, Request
+from quintain.harnesses import Dialogue
 from quintain.models import Company
 from quintain.models.cast import with_silent_user
 from quintain.task import Task

@@ -1,6 +1,7 @@
 """Harnesses beyond the basic loops: protocols, context management, and tools that a harness or a world holds.
 
 loop        `SingleTurn`, `AgentLoop` and `agentic`
+dialogue    `Dialogue`, in which the agent and a simulated user talk
 strategies  `KeepRecent`, `Rebuild`, `Summarise` and `Fold`
 folding     the conditions under which a summary is accepted
 budget      the context as a strategy sees it, and how it is made to fit
@@ -18,6 +19,7 @@ from .budget import quarter as quarter
 from .corpus import Corpus as Corpus
 from .corpus import CorpusTools as CorpusTools
 from .corpus import Page as Page
+from .dialogue import Dialogue as Dialogue
 from .folding import broken_conditions as broken_conditions
 from .loop import AgentLoop as AgentLoop
 from .loop import SingleTurn as SingleTurn
@@ -28,7 +30,6 @@ from .strategies import KeepRecent as KeepRecent
 from .strategies import Rebuild as Rebuild
 from .strategies import Strategy as Strategy
 from .strategies import Summarise as Summarise
-from .subagents import Delegation as Delegation
 from .subagents import Subagent as Subagent
 from .subagents import delegations as delegations
 from .text_tools import TextTools as TextTools

@@ -227,7 +227,7 @@ class AgentPlay:
             )
             body = self._body if loop.context is None else await loop.context.arrange(view)
             if (fitted := view.fit(body, loop.budget)) is None:
-                session.terminate("the context does not fit its budget")
+                session.terminate("the context does not fit its budget", truncated=True)
             elif fitted is not self._body:
                 self._body, self._changed = fitted, True
         if self._changed and not session.ended:

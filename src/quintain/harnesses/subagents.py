@@ -134,7 +134,7 @@ class SubSession:
             self.terminate("max_turns")
         return turn
 
-    def terminate(self, reason: str) -> None:
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
         self.reason = self.reason or reason
 
     def add_actor(self, role: str, *messages: Message) -> Session:

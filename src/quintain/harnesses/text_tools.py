@@ -34,7 +34,7 @@ class _Call(msgspec.Struct, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
 
 
-class _Verbatim(msgspec.Struct):
+class _Unparsed(msgspec.Struct):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -111,7 +111,7 @@ def _decoded(candidate: _Candidate) -> tuple[str, str]:
     if not candidate.closed:
         raise msgspec.DecodeError(f"{_OPEN} has no {_CLOSE}")
     name = msgspec.json.decode(candidate.text, type=_Call).name
-    arguments = msgspec.json.decode(candidate.text, type=_Verbatim).arguments  # As the model wrote them.
+    arguments = msgspec.json.decode(candidate.text, type=_Unparsed).arguments  # As the model wrote them.
     return name, bytes(arguments).decode()
 
 

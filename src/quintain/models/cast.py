@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quintain.errors import DefinitionError
-from quintain.harness import Dialogue, Harness, Model, Request
+from quintain.harness import STOP, Harness, Model, Request
 from quintain.trace import Message, Reply
 
 
@@ -36,9 +36,9 @@ def with_silent_user(model: Model, harness: Harness) -> Model:
 
     Args:
         model: Plays the agent, and any role except "user".
-        harness: Harness whose first stop word is said; one that is not a Dialogue gets the default word.
+        harness: Harness whose first stop word is said; one without such words gets the default word.
     """
-    words = harness.stop if isinstance(harness, Dialogue) else Dialogue().stop
+    words: tuple[str, ...] = getattr(harness, "stop", (STOP,))
 
     async def ask(request: Request) -> Reply:
         if request.role != "user":

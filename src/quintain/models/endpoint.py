@@ -34,11 +34,19 @@ _TOO_LONG = re.compile(
 
 
 class Trouble(Exception):
-    """One attempt that went wrong; `again` says whether another one makes sense, after `wait_s` seconds."""
+    """One attempt that went wrong.
 
-    def __init__(self, kind: str, message: str, *, again: bool = True, wait_s: float = 0.0) -> None:
+    Attributes:
+        kind: Kind of the failure.
+        again: True if another attempt makes sense, after `wait_s` seconds.
+        is_too_long: True if the context is longer than the model takes.
+    """
+
+    def __init__(
+        self, kind: str, message: str, *, again: bool = True, wait_s: float = 0.0, is_too_long: bool = False
+    ) -> None:
         super().__init__(message)
-        self.kind, self.again, self.wait_s = kind, again, wait_s
+        self.kind, self.again, self.wait_s, self.is_too_long = kind, again, wait_s, is_too_long
 
 
 class HttpAnswer:
@@ -57,9 +65,10 @@ class HttpAnswer:
             return Trouble("provider_quota_exhausted", said, again=again, wait_s=self.wait_s)
         if self.status == 408 or self.status >= 500:
             return Trouble("provider_unavailable", said, wait_s=self.wait_s)
-        if self.status in {400, 413, 422} and _TOO_LONG.search(self.data[:10_000].decode(errors="replace")):
+        too_long = self.status in {400, 413, 422} and _TOO_LONG.search(self.data[:10_000].decode(errors="replace"))
+        if too_long:
             said = f"the context is longer than the model takes: {said}"
-        return Trouble("agent_request_failed", said, again=False)
+        return Trouble("agent_request_failed", said, again=False, is_too_long=bool(too_long))
 
 
 class Endpoint:

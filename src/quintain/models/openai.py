@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from quintain import codec
-from quintain.errors import ModelError, UsageError
+from quintain.errors import ContextOverflow, ModelError, UsageError
 from quintain.harness import Request
 from quintain.state import Rng
 from quintain.trace import Reply
@@ -85,7 +85,7 @@ class OpenAI:
         """Asks, and asks again while that may help.
 
         Raises:
-            ModelError: It did not help, or could not have.
+            ModelError: It did not help, or could not have; a ContextOverflow if the context is too long.
         """
         rng = Rng(key=hashlib.blake2b(f"backoff/{request.seed}".encode(), digest_size=16).digest())
         malformed = 0
@@ -159,7 +159,8 @@ class OpenAI:
 
     def _error(self, trouble: Trouble, attempts: int) -> ModelError:
         count = f" ({attempts} attempts)" if attempts > 1 else ""
-        return ModelError(self._endpoint.hide(f"{self._endpoint}{count}: {trouble}"), kind=trouble.kind)
+        kind = ContextOverflow if trouble.is_too_long else ModelError
+        return kind(self._endpoint.hide(f"{self._endpoint}{count}: {trouble}"), kind=trouble.kind)
 
 
 def _refused(answer: HttpAnswer, fields: dict[str, Any]) -> frozenset[str]:

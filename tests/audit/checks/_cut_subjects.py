@@ -10,7 +10,8 @@ from typing import Any
 import _cut_grader  # type: ignore[import-not-found]  # lies beside it where it is audited
 
 import quintain as qn
-from quintain.harness import Dialogue, Model, Request, Session
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import Dialogue
 from quintain.trace import Message, Reply
 
 BUSY: list[int] = []

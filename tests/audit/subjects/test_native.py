@@ -19,7 +19,7 @@ import quintain as qn
 from quintain.audit.subjects import SubjectFailure, native
 from quintain.environments import enterprise, sales, support
 from quintain.errors import UsageError
-from quintain.harness import Dialogue
+from quintain.harnesses import Dialogue
 from quintain.resources.database import Database, Key
 from quintain.resources.workspace import Workspace
 from tests.audit.subjects.threads import no_thread_stays

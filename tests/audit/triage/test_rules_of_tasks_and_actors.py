@@ -11,7 +11,8 @@ import quintain as qn
 from quintain.audit.triage import AuditFinding
 from quintain.audit.triage.labels import CLASSES
 from quintain.errors import ModelError
-from quintain.harness import Dialogue, Request
+from quintain.harness import Request
+from quintain.harnesses import Dialogue
 from quintain.models import Cast
 from quintain.testing.fakes import Counter, counted, counter
 from quintain.trace import Message, Reply, Tokens, ToolCall, Trace, Usage

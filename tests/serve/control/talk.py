@@ -10,7 +10,8 @@ import time
 import msgspec
 
 import quintain as qn
-from quintain.harness import Dialogue, Model, Request, Session
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import Dialogue
 from quintain.models import Fixed
 from quintain.tools import Tool
 from quintain.trace import Message, Reply

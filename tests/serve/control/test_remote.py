@@ -15,7 +15,8 @@ from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.errors import EpisodeError, UsageError
-from quintain.harness import Dialogue, Model, Request, Session
+from quintain.harness import Model, Request, Session
+from quintain.harnesses import Dialogue
 from quintain.models import Scripted
 from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast

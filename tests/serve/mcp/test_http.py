@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 import quintain as qn
-from quintain.harness import Dialogue
+from quintain.harnesses import Dialogue
 from quintain.models import Scripted
 from quintain.replay import replay
 from quintain.serve.episodes.host import EpisodeSpec

@@ -15,7 +15,7 @@ import pytest
 
 import quintain as qn
 from quintain.errors import UsageError
-from quintain.harness import Dialogue
+from quintain.harnesses import Dialogue
 from quintain.models import OpenAI
 from quintain.replay import replay
 from quintain.serve.model import CommandHarness

@@ -14,7 +14,8 @@ import pytest
 import quintain as qn
 from quintain import codec
 from quintain.errors import UsageError
-from quintain.harness import Dialogue, Harness, Model, Request, ToolLoop
+from quintain.harness import Harness, Model, Request, ToolLoop
+from quintain.harnesses import Dialogue
 from quintain.models.agents import Oracle
 from quintain.record import RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import quintain as qn
-from quintain.harness import Dialogue, Model, Request
+from quintain.harness import Model, Request
+from quintain.harnesses import Dialogue
 from quintain.record import read_traces
 from quintain.serve.episodes.host import EpisodeSpec, Host
 from quintain.serve.episodes.live import Live

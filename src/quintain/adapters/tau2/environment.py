@@ -10,7 +10,8 @@ from typing import Any, Literal
 from quintain.config import Config
 from quintain.environment import Environment
 from quintain.errors import UsageError
-from quintain.harness import Dialogue, Harness, ToolLoop
+from quintain.harness import Harness, ToolLoop
+from quintain.harnesses import Dialogue
 from quintain.task import Task
 
 from .data import DOMAINS, Criteria, Entry, Folder, Start

@@ -24,7 +24,7 @@ from quintain.audit.facts.data import RowIndex, is_list
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import BROKEN, Component, EpisodeError, UsageError
-from quintain.harness import Dialogue, Model, Request
+from quintain.harness import Model, Request
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
@@ -320,7 +320,7 @@ class NativeSubject:
                 raise _AgentRequest
             # The prompt of the role, without the words that would end the episode before the agent acts.
             script, harness = task.roles.get(request.role, ""), self._env.harness
-            for word in harness.stop if isinstance(harness, Dialogue) else ():
+            for word in getattr(harness, "stop", ()):
                 script = script.replace(word, "")
             return Reply(Message("assistant", script))
 

@@ -98,11 +98,11 @@ class RemoteEpisode(Episode[RemoteState]):
         """Rewards of all levels, as far as they are known here; after `verify` all of them."""
         return tuple(self.trace.every_reward())
 
-    def terminate(self, reason: str) -> None:
+    def terminate(self, reason: str, *, truncated: bool = False) -> None:
         before = self.trace.end, self.trace.reason
-        super().terminate(reason)
+        super().terminate(reason, truncated=truncated)
         if (self.trace.end, self.trace.reason) != before:
-            self.changes.append(Terminate(reason))
+            self.changes.append(Terminate(reason, truncated=truncated))
 
     def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         had = self.trace.failure

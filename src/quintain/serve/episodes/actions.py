@@ -54,10 +54,11 @@ class Join(msgspec.Struct, frozen=True, tag="join", forbid_unknown_fields=True):
     messages: tuple[Message, ...] = ()
 
 
-class Terminate(msgspec.Struct, frozen=True, tag="terminate", forbid_unknown_fields=True):
-    """Ends the episode by the rules of the game."""
+class Terminate(msgspec.Struct, frozen=True, tag="terminate", forbid_unknown_fields=True, omit_defaults=True):
+    """Ends the episode by the rules of the game, or by a limit."""
 
     reason: str
+    truncated: bool = False
 
 
 class Fail(msgspec.Struct, frozen=True, tag="fail", forbid_unknown_fields=True):
@@ -133,7 +134,7 @@ def change(episode: Episode[Any], what: Change) -> None:
         case Join():
             episode.session.add_actor(what.role, *what.messages)
         case Terminate():
-            episode.terminate(what.reason)
+            episode.terminate(what.reason, truncated=what.truncated)
         case Fail():
             episode.trace.fail(what.failure)
 
