@@ -14,7 +14,7 @@ from quintain.cli.plan import RunArguments, plan
 from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
-from quintain.errors import EpisodeError, UsageError
+from quintain.errors import ContextOverflow, EpisodeError, UsageError
 from quintain.harness import Model, Request, Session
 from quintain.harnesses import Dialogue
 from quintain.models import Scripted
@@ -25,7 +25,7 @@ from quintain.serve.client import environments
 from quintain.serve.client.episode import RemoteEpisode
 from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.model import CommandHarness
-from quintain.trace import Message, Reply, Tokens, ToolCall
+from quintain.trace import End, Message, Reply, Tokens, ToolCall
 from tests.serve.control.conftest import here
 from tests.serve.serving import Served
 
@@ -68,6 +68,27 @@ def test_the_servers_harness_leaves_the_record_of_a_local_run(served: Served) ->
             trace = await same(here("talk"), remote, 3, model=lambda _: conversation(), agent="x", member=2, attempt=1)
             assert trace.score == 1
             assert {turn.role for turn in trace.turns} == {"agent", "user"}
+
+    run(play())
+
+
+@pytest.mark.parametrize("is_led", [False, True])
+def test_a_context_that_outgrows_the_clients_model_truncates_the_episode(served: Served, *, is_led: bool) -> None:
+    talk = conversation()
+
+    async def model(request: Request) -> Reply:
+        if request.role == "agent" and any(message.role == "tool" for message in request.messages):
+            raise ContextOverflow("9000 tokens > 8192")
+        return await talk(request)
+
+    async def play() -> None:
+        async with qn.connect(served.url) as server:
+            remote = await server.environment("talk")
+            env = remote.replace(harness=here("talk").harness) if is_led else remote
+            task = env.tasks("train")[3]
+            trace = (await qn.rollout(env, task, model, split="train")).trace
+            assert (trace.end, trace.reason, trace.validity) == (End.TRUNCATED, "context_window", "valid")
+            assert len([turn for turn in trace.turns if turn.role == "agent"]) == 2
 
     run(play())
 
