@@ -20,7 +20,7 @@ from quintain.audit.kernel.loader import Subject
 BUDGET_S = 60.0
 DESK = Path(__file__).parent / "audit/sound/crm_desk.py"
 WORLDS = (
-    ("support", Subject("support"), 100, 60),
+    ("helpdesk", Subject("helpdesk"), 100, 60),
     ("enterprise", Subject("enterprise"), 100, 60),
     ("desk with 10 tools", Subject(f"{DESK}:env"), 20, 15),
 )
@@ -41,9 +41,9 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         if finding.stops:
             proven.append(time.monotonic() - begun)
 
-    poisoned = Subject("support", {"twin": "stale_cache"})
+    poisoned = Subject("helpdesk", {"twin": "stale_cache"})
     audit(poisoned, checks[:1] if quick else checks, budget=BUDGET_S, saw=saw)
-    yield row("first error in support with a stale cache", min(proven, default=None), "s", goal=5)
+    yield row("first error in helpdesk with a stale cache", min(proven, default=None), "s", goal=5)
 
 
 if __name__ == "__main__":

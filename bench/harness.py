@@ -155,7 +155,7 @@ class Patient:
 
 def noise(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     """Yields the mean score of solutions at three rates of noise."""
-    for name in ("enterprise", "ops", "sales", "support"):
+    for name in ("enterprise", "helpdesk", "ops", "sales"):
         made = environment(name)
         for rate in (0.0, 0.05, 0.1):
             env = made.replace(config=msgspec.structs.replace(made.config, noise_rate=rate))

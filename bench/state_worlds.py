@@ -31,7 +31,7 @@ from quintain.models.agents import oracle
 from quintain.resources.database import Database
 from quintain.trace import Message, Reply, ToolCall
 
-WORLDS = ("enterprise", "support")
+WORLDS = ("enterprise", "helpdesk")
 IDEA = ("corporate_make_suggestion", {"title": "Fewer meetings"})
 
 

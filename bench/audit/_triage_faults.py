@@ -18,9 +18,9 @@ import msgspec
 import quintain as qn
 from quintain import codec
 from quintain.audit.triage.labels import Owner
+from quintain.environments.helpdesk import env as helpdesk
 from quintain.environments.sales import env as sales
 from quintain.environments.sales.goals import Field
-from quintain.environments.support import env as support
 from quintain.errors import ModelError, ToolError
 from quintain.harness import Model, Request
 from quintain.models import Noop, Random
@@ -30,9 +30,9 @@ from quintain.tools import Tool
 from quintain.trace import End, Level, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 HANG_S = 1.0
-_READING = ("get", "search", "history", "read", "list", "sent_to", "free", "agenda", "find", "track")
-READS = {name for name in (*sales.tools, *support.tools) if any(word in name for word in _READING)}
-DONE = ("done", "repaired")
+_READING = ("get", "search", "history", "read", "list", "sent_to", "free", "agenda", "find", "show", "view_")
+READS = {name for name in (*sales.tools, *helpdesk.tools) if any(word in name for word in _READING)}
+DONE = ("done", "changed")
 """The criterion that says whether the job is done, in each of the two."""
 WRITES = set(sales.tools) - READS - {"now", "wait", "crm_colleagues", "calendar_appointments"}
 

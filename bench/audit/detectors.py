@@ -69,7 +69,7 @@ def written(suite: str, module: ModuleType) -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     """Everything there is."""
-    for env in ("sales", "support"):
+    for env in ("sales", "helpdesk"):
         yield Case("clean", env, Subject(env))
         for twin in TWINS:
             yield Case("twins", f"{env}--{twin}", Subject(env, {"twin": twin}), (twin,), env)

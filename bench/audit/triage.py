@@ -1,10 +1,10 @@
 """Accuracy of triage on episodes with known, injected faults.
 
-Seven policies play `sales` and `support`: the solution, with read-backs, with mistakes, giving up, clumsily, at random,
-and nothing. One fault is put into some of the episodes while they are played: a tool that crashes, a stale read, a
-verdict that flips, a call that the trainer drops. The world that triage replays in does not have it, as with a fault of
-last night. Other faults are built in: then triage gets the faulty environment, and every replay has the fault too. A
-small dialogue has a simulated user who goes wrong.
+Seven policies play `sales` and `helpdesk`: the solution, with read-backs, with mistakes, giving up, clumsily, at
+random, and nothing. One fault is put into some of the episodes while they are played: a tool that crashes, a stale
+read, a verdict that flips, a call that the trainer drops. The world that triage replays in does not have it, as with
+a fault of last night. Other faults are built in: then triage gets the faulty environment, and every replay has the
+fault too. A small dialogue has a simulated user who goes wrong.
 
 An episode is the policy's unless a fault really changed something in it. What counts most is the precision of "not the
 policy's fault": an episode that is wrongly left out biases training. Recall is given by fault, including those that no
@@ -46,8 +46,8 @@ from quintain.audit.facts.bounds import bounds
 from quintain.audit.triage import Reading, triage
 from quintain.audit.triage.episode_log import of_trace
 from quintain.audit.triage.labels import OWNERS
+from quintain.environments.helpdesk import env as helpdesk
 from quintain.environments.sales import env as sales
-from quintain.environments.support import env as support
 from quintain.rollout import rollout
 from quintain.state import Rng
 from quintain.trace import Trace
@@ -133,10 +133,10 @@ async def play(env: qn.Environment[Any], n: int, rng: Rng, *, fault: str, spoil:
 
 
 async def live(count: int, rng: Rng) -> list[Filed]:
-    """Faults that are gone when triage replays, in groups of three; a third of them in `support`."""
+    """Faults that are gone when triage replays, in groups of three; a third of them in `helpdesk`."""
     spoil = {n: TASK_FAULTS[n // 8 % len(TASK_FAULTS)] for n in range(3, count // 3, 8)}
     found: list[Filed] = []
-    for env, broken, size in ((environment(spoil), spoil, count), (environment({}, support), {}, count // 2)):
+    for env, broken, size in ((environment(spoil), spoil, count), (environment({}, helpdesk), {}, count // 2)):
         names = sorted(FAULTS if env.name == "sales" else FAULTS.keys() - set(SALES_ALONE))
         played: list[Known] = []
         for n in range(size):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.environments import support
+from quintain.environments import sales
 from quintain.errors import ModelError, UsageError
 from quintain.harness import Model, Request, Session
 from quintain.harnesses import Dialogue
@@ -162,7 +162,7 @@ def stubborn(task: qn.Task[Any]) -> Model:
 
 @pytest.mark.parametrize(("weights", "part"), [({}, 2), ({"noise_weights": "all"}, 3)])
 def test_a_solution_that_is_sent_again_survives_noise_in_nearly_every_call(weights: dict[str, Any], part: int) -> None:
-    env = support.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200, **weights))
+    env = sales.env.replace(config=qn.Config(noise_rate=0.99, max_turns=200, **weights))
     for task in env.tasks("test")[:4]:
         trace = asyncio.run(qn.rollout(env, task, stubborn(task))).trace
         steps = [step for turn in trace.turns for step in turn.steps]

@@ -200,9 +200,9 @@ def test_no_line_is_wider_than_the_terminal(desk: Path, call: Call, monkeypatch:
 
 
 def test_show_names_the_rows_that_a_call_changed_in_a_database(tmp_path: Path, call: Call) -> None:
-    assert call("run", "support", "--tasks", "lockout-easy-0", "--out", tmp_path / "here").status == 0
+    assert call("run", "helpdesk", "--tasks", "refund-easy-1", "--out", tmp_path / "here").status == 0
     out = call("show", tmp_path / "here").out
-    assert 'db.accounts[783].status: "locked" → "active"' in out
+    assert 'db.zd_metrics[303].next_breach: "2026-01-05T09:02:50Z" → null' in out
     assert "digest" not in out
 
 

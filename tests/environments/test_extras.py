@@ -16,7 +16,7 @@ import quintain.environments.{name}
 
 
 @pytest.mark.parametrize("missing", ["apsw", "tzdata", "xxhash"])
-@pytest.mark.parametrize("name", ["support", "enterprise"])
+@pytest.mark.parametrize("name", ["enterprise"])
 def test_one_command_brings_all_that_a_world_needs(name: str, missing: str) -> None:
     program = WITHOUT.format(name=name, missing=missing)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
             "quintain run sales --agent openai:gpt-4.1 --tasks 20",
             "quintain run path/to/library.py:env --agent random --group 4 --out here",
         ),
-        "demo": ("quintain demo", "quintain demo support --tasks 10"),
+        "demo": ("quintain demo", "quintain demo ops --tasks 10"),
         "new": ("quintain new library", "quintain new library --template qa"),
     },
     "Look": {
@@ -51,7 +51,7 @@ EXAMPLES: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "Serve": {
-        "serve": ("quintain serve sales support", "quintain serve path/to/library.py:env --port 9000 --out served"),
+        "serve": ("quintain serve sales ops", "quintain serve path/to/library.py:env --port 9000 --out served"),
         "product": ("quintain product zendesk", "quintain product zendesk --port 8080 --tickets 1000 --json"),
         "keys": ("quintain keys add keys.json ann --role trainer", "quintain keys list keys.json"),
     },

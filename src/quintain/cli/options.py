@@ -30,7 +30,7 @@ twin = click.option(
     metavar="CLASS",
     shell_complete=completion.twins,
     help=f"Plant a bug of this class: {', '.join(completion.TWINS[:-1])} or {completion.TWINS[-1]}; "
-    "coding, helpdesk, sales and support have one of each.",
+    "coding, helpdesk and sales have one of each.",
 )
 
 processes = click.option(

@@ -130,12 +130,12 @@ def test_conditions_are_compared_by_truth_only() -> None:
 
 @pytest.mark.slow
 def test_all_mutants_of_our_own_environments_are_python() -> None:
-    folder = Path(quintain.__file__).parent / "environments" / "support"
-    parts: list[tuple[Path, Part]] = [(folder / "verifier.py", "V"), (folder / "tools" / "billing.py", "S")]
+    folder = Path(quintain.__file__).parent / "environments" / "sales"
+    parts: list[tuple[Path, Part]] = [(folder / "verifier.py", "V"), (folder / "crm.py", "S")]
     for path, part in parts:
         source = path.read_bytes()
         found = changes(source, part)
-        assert len(found) > 20
+        assert len(found) > 10
         for one in found:
             assert ast.dump(ast.parse(applied(source, one))) != ast.dump(ast.parse(source))
             if one.watched is not None:

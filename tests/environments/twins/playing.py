@@ -17,7 +17,7 @@ Task = qn.Task[Any]
 Call = tuple[str, dict[str, Any]]
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
-ENVIRONMENTS = ("sales", "support", "coding", "helpdesk")
+ENVIRONMENTS = ("sales", "coding", "helpdesk")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Sound environments report the failure of a service, change nothing, and go on."""
+"""`sales` reports the failure of a service, changes nothing, and goes on; `coding` has tests of its own."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from quintain.environments.sales.crm import Crm
 
 from .playing import made, verdict_under, world
 
-ENVIRONMENTS = ("sales", "support")
-"""Environments whose tools all stand on services; `coding` has tests of its own."""
-
 TIME = {"now", "wait", "now_is"}
 """Tools that stand on no service."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_every_tool_says_that_its_service_is_down(name: str, fault: str) -> None:
-    env = made(name)
+def test_every_tool_says_that_its_service_is_down(fault: str) -> None:
+    env = made("sales")
     state = world(env, env.tasks("validation")[0])
     for tool in env.tools.keys() - TIME:
         state.inject(fault)
@@ -31,9 +27,8 @@ def test_every_tool_says_that_its_service_is_down(name: str, fault: str) -> None
             env.tools[tool].bind(state)()
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_call_that_met_a_fault_changed_nothing_but_the_time(name: str) -> None:
-    env = made(name)
+def test_a_call_that_met_a_fault_changed_nothing_but_the_time() -> None:
+    env = made("sales")
     task = env.tasks("validation")[0]
     state = world(env, task)
     for tool, arguments in task.solution or ():
@@ -47,11 +42,10 @@ def test_a_call_that_met_a_fault_changed_nothing_but_the_time(name: str) -> None
         env.tools[tool].bind(state)(**arguments)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_fault_is_met_once_and_lies_in_copies_too(name: str) -> None:
-    env = made(name)
+def test_a_fault_is_met_once_and_lies_in_copies_too() -> None:
+    env = made("sales")
     state = world(env, env.tasks("validation")[0])
-    tool = env.tools["crm_colleagues" if name == "sales" else "list_groups"]
+    tool = env.tools["crm_colleagues"]
     state.inject("429")
     copy = state.copy()
     for one in (state, copy):
@@ -61,9 +55,8 @@ def test_a_fault_is_met_once_and_lies_in_copies_too(name: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["timeout", "truncated"])
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_no_verdict_is_reached_on_what_cannot_be_read(name: str, fault: str) -> None:
-    env = made(name)
+def test_no_verdict_is_reached_on_what_cannot_be_read(fault: str) -> None:
+    env = made("sales")
     task = env.tasks("validation")[0]
     assert task.solution is not None
     trace = verdict_under(fault, env, task=task, calls=task.solution)
@@ -73,9 +66,8 @@ def test_no_verdict_is_reached_on_what_cannot_be_read(name: str, fault: str) -> 
     assert FAULTS[fault] in trace.failure.message
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_an_unknown_fault_is_refused(name: str) -> None:
-    state = world(made(name), made(name).tasks("validation")[0])
+def test_an_unknown_fault_is_refused() -> None:
+    state = world(made("sales"), made("sales").tasks("validation")[0])
     with pytest.raises(ValueError, match="unknown fault 'earthquake'; known: timeout, refused, 500"):
         state.inject("earthquake")
     assert state.fault == ""

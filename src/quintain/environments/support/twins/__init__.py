@@ -1,1 +1,0 @@
-"""The help desk with one planted bug, one module for each class; see `quintain.environments.twins`."""
