@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from quintain.adapters.tau2.convention import action, shared
 from quintain.adapters.tau2.record import builtin, editing, found, shown
@@ -125,7 +125,7 @@ class Telecom(Handset, kw_only=True):
             "data_limit_gb": self.plans[line.plan_id].data_limit_gb,
             "data_refueling_gb": line.data_refueling_gb,
         }
-        return json.dumps(usage)
+        return _as_text(usage)
 
     @action
     def send_payment_request(self, customer_id: str, bill_id: str) -> str:
@@ -211,7 +211,7 @@ class Telecom(Handset, kw_only=True):
             customer_id, LineItem(f"Data refueling: {gb_amount} GB at ${price}/GB", charge, _TODAY, "Charge")
         )
         message = f"Successfully added {gb_amount} GB of data for line {line_id} for ${charge:.2f}"
-        return json.dumps({"message": message, "new_data_refueling_gb": line.data_refueling_gb, "charge": charge})
+        return _as_text({"message": message, "new_data_refueling_gb": line.data_refueling_gb, "charge": charge})
 
     @action
     def transfer_to_human_agents(self, summary: str) -> str:
@@ -291,3 +291,8 @@ class Telecom(Handset, kw_only=True):
 @shared
 class Solo(Telecom, kw_only=True):
     """The telecom domain for an agent who holds the phone too."""
+
+
+def _as_text(answer: dict[str, Any]) -> str:
+    """Returns an answer as the reference writes one that is no record: its numbers are text."""
+    return json.dumps({name: str(value) for name, value in answer.items()})
