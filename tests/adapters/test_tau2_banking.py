@@ -121,9 +121,10 @@ def test_hidden_tool_is_called_only_after_it_was_unlocked(world: Banking) -> Non
         ),
         False,
     )
-    assert agent(world, "unlock_discoverable_agent_tool", agent_tool_name="close_bank_account_7392").endswith(
-        "\nParameters: account_id: str"
-    )
+    described = agent(world, "unlock_discoverable_agent_tool", agent_tool_name="close_bank_account_7392")
+    parameters = json.loads(described.partition("\nParameters: ")[2])
+    assert parameters["required"] == ["account_id"]
+    assert parameters["properties"]["waive_early_closure_fee"] == {"type": "boolean", "default": False}
     assert same(before, world)
     assert agent(world, "call_discoverable_agent_tool", **call) == (
         "Error: Account balance must be $0.00 before closing. Current balance: $100.00"
@@ -143,6 +144,7 @@ def test_hidden_tool_is_called_only_after_it_was_unlocked(world: Banking) -> Non
                 "missing 1 required positional argument: 'card_id'"
             ),
         ),
+        ('{"card_id": ""}', "Invalid arguments: Expected `str` of length >= 1 - at `$.card_id`"),
         ('{"card_id": "dbc_2"}', "Debit card 'dbc_2' not found."),
     ],
 )
@@ -165,7 +167,7 @@ def test_customers_tool_is_called_only_after_it_was_given(world: Banking) -> Non
     assert "has not been given to you" in user(world, "call_discoverable_user_tool", **call)
     assert lent(world, "deposit_check_3847", account_id="chk_9", check_amount=5) == "Error: Account 'chk_9' not found."
     assert lent(world, "deposit_check_3847", account_id="chk_1", check_amount=5).startswith("Check deposited")
-    assert world.document("accounts", "chk_1")["current_holdings"] == "105.00"
+    assert world.document("accounts", "chk_1")["current_holdings"] == "$105.00"
     assert len(world.user_discoverable_tool_calls) == 2
 
 
@@ -251,11 +253,21 @@ def test_lost_debit_card_is_closed_replaced_and_activated(world: Banking) -> Non
     assert hidden(world, "order_debit_card_5739", **order).startswith("Debit Card Order Confirmed\nOrder ID: dcord_")
     assert "already a pending debit card order" in hidden(world, "order_debit_card_5739", **order)
     (new,) = [row for row in world.matching("debit_cards", account_id="chk_1").values() if row["status"] == "PENDING"]
-    read = {"card_id": new["card_id"], "last_4_digits": "1234", "expiration_date": "11/29", "cvv": "1", "pin": "5739"}
+    assert world.document("accounts", "chk_1")["current_holdings"] == "65.00"
+    (fee,) = world.matching("bank_account_transaction_history").values()
+    assert (fee["description"], fee["amount"]) == ("DEBIT CARD ORDER FEE - Delivery $35.0", -35.0)
+    read = {"card_id": new["card_id"], "last_4_digits": "1234", "expiration_date": "11/29", "cvv": "001", "pin": "5739"}
     assert "Please use activate_debit_card_8292" in hidden(world, "activate_debit_card_8291", **read)
     assert "neither all the same" in hidden(world, "activate_debit_card_8292", **read | {"pin": "1234"})
+    assert "do not match our records" in hidden(world, "activate_debit_card_8292", **read)
+    read["last_4_digits"] = new["last_4_digits"]
     assert hidden(world, "activate_debit_card_8292", **read).startswith("Replacement Debit Card Activation Successful")
-    assert world.document("accounts", "chk_1")["current_holdings"] == "65.00"
+    assert "PIN Changed" in hidden(
+        world, "change_debit_card_pin_6285", card_id=new["card_id"], current_pin="5739", new_pin="9175"
+    )
+    assert "UNBLOCKED" in hidden(
+        world, "set_debit_card_recurring_block_7382", card_id=new["card_id"], block_recurring=False
+    )
 
 
 def test_credit_card_requests_are_recorded_once(world: Banking) -> None:
@@ -271,18 +283,22 @@ def test_credit_card_requests_are_recorded_once(world: Banking) -> None:
             {"shipping_address": "1 Elm", "reason": "lost"},
             "Error: Order may have already been placed for this card replacement.",
         ),
-        ("log_credit_card_closure_reason_4521", {"closure_reason": "other"}, "Error: A reason may have already"),
         ("apply_statement_credit_8472", {"amount": 5.0, "reason": "other"}, "Error: Failed to apply statement credit."),
+        (
+            "apply_credit_card_account_flag_6147",
+            {"flag_type": "other", "expiration_date": "11/14/2026", "reason": "other"},
+            "Error: Failed to apply account flag.",
+        ),
     ]
     for name, arguments, refusal in once:
         assert not hidden(world, name, **card, **arguments).startswith("Error")
         assert hidden(world, name, **card, **arguments).startswith(refusal)
-    assert world.document("credit_card_accounts", "cc_1")["current_balance"] == "$70.00"
+    assert world.document("credit_card_accounts", "cc_1")["status"] == "CLOSED"
     hidden(world, "deny_credit_limit_increase_5848", **card, denial_reason="other")
     hidden(world, "approve_credit_limit_increase_5847", **card, new_credit_limit=7500)
-    assert world.document("credit_card_accounts", "cc_1")["credit_limit"] == "$7,500.00"
+    assert world.document("credit_card_accounts", "cc_1")["credit_limit"] == "$7500.00"
     statuses = [row["status"] for row in world.matching("credit_limit_increase_requests").values()]
-    assert statuses == ["SUBMITTED", "DENIED", "APPROVED"]
+    assert statuses == ["PENDING", "DENIED", "APPROVED"]
     hidden(world, "update_transaction_rewards_3847", transaction_id="txn_1", new_rewards_earned="7 points")
     assert world.document("credit_card_transaction_history", "txn_1")["rewards_earned"] == "7 points"
 
