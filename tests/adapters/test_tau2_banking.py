@@ -270,6 +270,112 @@ def test_lost_debit_card_is_closed_replaced_and_activated(world: Banking) -> Non
     )
 
 
+def test_debit_card_is_refused_where_the_reference_refuses_it(world: Banking) -> None:
+    call = {"delivery_option": "rush", "delivery_fee": 0, "card_design": "x", "design_fee": 0, "shipping_address": "1"}
+    order = {"account_id": "chk_1", "user_id": "ann"} | call
+    assert hidden(world, "order_debit_card_5739", **order) == (
+        "Error: Invalid card_design. Must be one of: ['CLASSIC', 'PREMIUM', 'CUSTOM']"
+    )
+    order["card_design"] = "premium"
+    refusal = "Error: Account 'sav_1' is not an open checking account of user 'ann'."
+    assert hidden(world, "order_debit_card_5739", **order | {"account_id": "sav_1"}) == refusal
+    lent(world, "deposit_check_3847", account_id="chk_1", check_amount=5)
+    assert "is $0.00; an order needs $25" in hidden(world, "order_debit_card_5739", **order)
+    world.change("debit_cards", "dbc_1", fraud_alert_active=True, alert_source="bank_initiated")
+    alert = {"card_id": "dbc_1", "reason": "customer_verified"}
+    assert "only the security team" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    world.change("debit_cards", "dbc_1", alert_source="customer")
+    assert "Cleared Successfully" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    assert "nothing to clear" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    world.change("accounts", "chk_1", date_opened="11/01/2025")
+    limit = {"card_id": "dbc_1", "limit_type": "atm", "new_limit": 700}
+    assert "must be 60 days old" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+    world.change("accounts", "chk_1", date_opened="11/01/2020", status="CLOSED")
+    assert "is not open" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+    limit["limit_type"] = "purchase"
+    world.change("accounts", "chk_1", status="OPEN")
+    assert "must be above None" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+
+
+def test_debit_card_dispute_records_what_follows_from_it(world: Banking) -> None:
+    dispute = {
+        "transaction_id": "btxn_1",
+        "account_id": "chk_1",
+        "card_id": "dbc_1",
+        "user_id": "ann",
+        "dispute_category": "card_present_fraud",
+        "transaction_date": "11/01/2025",
+        "discovery_date": "11/02/2025",
+        "disputed_amount": 40,
+        "transaction_type": "pin_purchase",
+        "card_in_possession": False,
+        "pin_compromised": "yes_shared",
+        "contacted_merchant": False,
+        "police_report_filed": False,
+        "written_statement_provided": True,
+        "provisional_credit_eligible": True,
+        "customer_max_liability_amount": -1,
+        "card_action": "close_and_reissue",
+    }
+    file = "file_debit_card_transaction_dispute_6281"
+    assert hidden(world, file, **dispute).startswith("Dispute ID: dsp_")
+    assert hidden(world, file, **dispute) == "Error: Dispute may have already been filed for this transaction."
+    (row,) = world.matching("debit_card_disputes").values()
+    assert (row["provisional_credit_amount"], row["is_fraud_category"], row["pin_shared_voluntarily"]) == (
+        40,
+        True,
+        True,
+    )
+
+
+def test_accounts_are_opened_and_closed_under_the_banks_conditions(world: Banking) -> None:
+    new = {"user_id": "ann", "account_class": "Gold Account"}
+    refusal = "Error: Account eligibility requirements not met."
+    for type_ in ("savings", "business_savings"):
+        assert hidden(world, "open_bank_account_4821", **new, account_type=type_) == refusal
+    world.change("accounts", "chk_1", date_opened="10/31/2025", level="Green Account")
+    assert "opened successfully" in hidden(world, "open_bank_account_4821", **new, account_type="savings")
+    assert "opened successfully" in hidden(world, "open_bank_account_4821", **new, account_type="business_checking")
+    close = "close_bank_account_7392"
+    world.change("accounts", "chk_1", current_holdings="5.00")
+    assert hidden(world, close, account_id="chk_1") == "Error: Account unable to be closed."
+    world.change("accounts", "chk_1", current_holdings="25.00")
+    assert "Waived: No" in hidden(world, close, account_id="chk_1")
+    assert hidden(world, "open_bank_account_4821", **new, account_type="business_checking") == refusal
+    world.change("accounts", "chk_1", status="OPEN", current_holdings="0.00")
+    assert "Waived: Yes" in hidden(world, close, account_id="chk_1", waive_early_closure_fee=True)
+    transfer = {"source_account_id": "chk_1", "amount": 1}
+    name = "transfer_funds_between_bank_accounts_7291"
+    assert "cannot be the same" in hidden(world, name, **transfer, destination_account_id="chk_1")
+    assert "'chk_1' is not active" in hidden(world, name, **transfer, destination_account_id="sav_1")
+    credit = {"account_id": "sav_1", "amount": 1, "credit_type": "fee_refund"}
+    assert "is not a checking account" in hidden(world, "apply_checking_account_credit_5829", **credit)
+
+
+def test_lookups_are_recorded_only_if_the_solution_makes_them(world: Banking) -> None:
+    call = {"agent_tool_name": "get_bank_account_transactions_9173", "arguments": '{"account_id": "chk_1"}'}
+    hidden(world, "get_bank_account_transactions_9173", account_id="chk_1")
+    assert list(world.agent_discoverable_tools) == []
+    world.foresee([("call_discoverable_agent_tool", call)])
+    hidden(world, "get_bank_account_transactions_9173", account_id="chk_1")
+    assert len(world.agent_discoverable_tools) == 1
+
+
+def test_customer_gets_only_arguments_that_a_tool_has(world: Banking) -> None:
+    given = {"discoverable_tool_name": "deposit_check_3847"}
+    assert agent(world, "give_discoverable_user_tool", **given, arguments='{"x": 1}') == (
+        "Error: Unexpected parameter: x"
+    )
+    assert "Tool given" in agent(world, "give_discoverable_user_tool", **given, arguments='{"check_amount": 1}')
+    assert lent(world, "get_referral_link", user_id="ann", card_name="EcoCard").startswith("Referral link: https://")
+    assert lent(world, "submit_cash_back_dispute_0589", user_id="ann", transaction_id="txn_1").endswith("SUBMITTED")
+    pay = {"user_id": "ann", "merchant_name": "Airline", "amount": 12.5, "category": "Travel"}
+    assert user(world, "submit_transaction", **pay, credit_card_type="x").startswith("Error: Unknown credit card type")
+    user(world, "submit_transaction", **pay, credit_card_type="Silver Rewards Card")
+    rewards = [row["rewards_earned"] for row in world.matching("credit_card_transaction_history").values()]
+    assert rewards == ["1 points", "50 points"]
+
+
 def test_credit_card_requests_are_recorded_once(world: Banking) -> None:
     card = {"credit_card_account_id": "cc_1", "user_id": "ann"}
     once: list[tuple[str, dict[str, Any], str]] = [
@@ -316,7 +422,10 @@ def test_lookups_list_records_as_recorded(world: Banking) -> None:
     )
     assert agent(world, "get_cash_back_disputes_by_user", user_id="ann") == "No records found in 'cash_back_disputes'."
     assert agent(world, "get_referrals_by_user", user_id="ann") == "No records found in 'referrals'."
-    assert json.loads(hidden(world, "get_debit_cards_by_account_id_7823", account_id="chk_1")) == [CARD]
+    (card,) = json.loads(hidden(world, "get_debit_cards_by_account_id_7823", account_id="chk_1"))
+    renamed = {"card_number_last_4": CARD["last_4_digits"], "date_issued": CARD["issue_date"]}
+    assert card.items() - renamed.items() == CARD.items() - {("last_4_digits", "1111"), ("issue_date", "01/01/2024")}
+    assert "not a checking account" in hidden(world, "get_debit_cards_by_account_id_7823", account_id="sav_1")
 
 
 def test_verification_and_transfers_are_recorded(world: Banking) -> None:

@@ -48,7 +48,7 @@ def test_bankings_stored_cases_agree_but_for_texts(reference_data: Path, live: i
     data = reference_data / "tau2"
     report = conform("banking_knowledge", data, data / "dev" / "cases_banking_knowledge.jsonl.gz", live=live, seed=7)
     assert (report.cases, report.steps) == (894, 11352)
-    assert {field: count.count for field, count in report.mismatches.items()} == {"result": 7991}
+    assert {field: count.count for field, count in report.mismatches.items()} == {"result": 7158}
 
 
 async def _score(env: Environment[World], split: str, *, gold: bool) -> list[float | None]:

@@ -36,8 +36,8 @@ _REASONS = (
     "abusive_customer_behavior",
     "third_party_inquiry",
     "technical_system_error",
-    "customer_demands_after_unavailable_offer_refusal",
     "unconfirmed_external_communication",
+    "customer_demands_after_unavailable_offer_refusal",
     "kb_search_unsuccessful_customer_requests_transfer",
     "specialized_department_required",
     "accessibility_or_special_needs",
@@ -240,11 +240,11 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
                 f"Error: Tool '{agent_tool_name}' has not been unlocked. You must first use "
                 "`unlock_discoverable_agent_tool` to unlock this tool before calling it."
             )
-        given, method = self.fitted(agent_tool_name, arguments), getattr(self, agent_tool_name)
-        if not hasattr(method, "is_lookup") or agent_tool_name in self.foreseen:
+        given = self.bound(agent_tool_name, arguments)
+        if not hasattr(getattr(self, agent_tool_name), "is_lookup") or agent_tool_name in self.foreseen:
             key = identify("agent_discoverable_tool", agent_tool_name, digits=16)
             self.add("agent_discoverable_tools", key, {"tool_name": agent_tool_name, "status": "CALLED"})
-        return str(method(**given))
+        return self.invoke(agent_tool_name, given)
 
     @_agent
     def give_discoverable_user_tool(self, discoverable_tool_name: str, arguments: str = "{}") -> str:
@@ -275,12 +275,12 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
                 f"Error: Tool '{discoverable_tool_name}' has not been given to you by the agent. "
                 "The agent must first give it to you."
             )
-        given = self.fitted(discoverable_tool_name, arguments)
+        given = self.bound(discoverable_tool_name, arguments)
         record = {"tool_name": discoverable_tool_name, "arguments": given, "status": "CALLED", "called_at": TODAY}
         text = json.dumps(given, sort_keys=True)
         key = identify("user_discoverable_tool_call", discoverable_tool_name, text, digits=16)
         self.add("user_discoverable_tool_calls", key, record)
-        return str(getattr(self, discoverable_tool_name)(**given))
+        return self.invoke(discoverable_tool_name, given)
 
     @_customer
     def submit_referral(self, user_id: str, account_type: str) -> str:
@@ -377,17 +377,20 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
     @lookup
     def initial_transfer_to_human_agent_0218(self) -> str:
         """Begin to hand a customer over to a person."""
-        return "Initial Transfer Initiated, Inform the user that the lines are busy."
+        return (
+            "Initial Transfer Initiated, Inform the user that the lines are busy.\n\n"
+            "Executed: initial_transfer_to_human_agent_0218\nArguments: (no arguments)"
+        )
 
     @lookup
     def initial_transfer_to_human_agent_1822(self) -> str:
         """Begin to hand a customer over whose payment is not reflected."""
-        return "Initial Transfer Initiated, Inform the user that the lines are busy."
+        return "No person is called yet. Don't tell the customer; ask about simple causes of the trouble first."
 
     @lookup
     def emergency_credit_bureau_incident_transfer_1114(self) -> str:
         """Begin to hand a customer over who was reported to a credit bureau by mistake."""
-        return "Emergency Transfer Initiated."
+        return "The incident is logged with priority. Now hand the customer over with transfer_to_human_agents."
 
     def _check_user(self, **wanted: str) -> None:
         if not self.matching("users", **wanted):

@@ -43,9 +43,13 @@ class CreditCards(Records, kw_only=True):
     def get_payment_history_6183(self, credit_card_account_id: Text, months: Positive) -> str:
         """Look up the last monthly payments of a credit card account."""
         rows = self.matching("payment_history", credit_card_account_id=credit_card_account_id).values()
-        latest = sorted(rows, key=_day, reverse=True)[: int(months)]
+        # Dates are written in two ways; they are sorted as text, as in the reference.
+        latest = sorted(rows, key=lambda row: row["payment_date"], reverse=True)[: int(months)]
         on_time = next((n for n, row in enumerate(latest) if row["status"] != "ON_TIME"), len(latest))
-        lines = [f"  - {row['payment_date']}: {row['amount']} ({row['status']})" for row in latest]
+        lines = [
+            f"\n  - Payment Date: {row['payment_date']}\n    Amount: {row['amount']}\n    Status: {row['status']}"
+            for row in latest
+        ]
         title = f"Payment history for account '{credit_card_account_id}' (last {int(months)} months):"
         return "\n".join([title, f"Consecutive on-time payments: {on_time}", *lines])
 
@@ -97,12 +101,13 @@ class CreditCards(Records, kw_only=True):
     @hidden
     def update_transaction_rewards_3847(self, transaction_id: Text, new_rewards_earned: Text) -> str:
         """Correct the rewards of a credit card transaction; they are written as 'X points'."""
-        refusal = f"Error: Transaction '{transaction_id}' not found."
-        before = self.row("credit_card_transaction_history", transaction_id, refusal)["rewards_earned"]
+        given = {"transaction_id": transaction_id, "new_rewards_earned": new_rewards_earned}
+        self.row("credit_card_transaction_history", transaction_id, f"Error: Transaction '{transaction_id}' not found.")
         self.change("credit_card_transaction_history", transaction_id, rewards_earned=new_rewards_earned)
         return (
-            f"Transaction rewards updated successfully.\n\n  - Transaction: {transaction_id}\n"
-            f"  - Rewards: {new_rewards_earned} (before: {before})"
+            "Transaction rewards updated successfully.\n\nExecuted: update_transaction_rewards_3847\n"
+            f"Arguments: {json.dumps(given, indent=2)}\nTransaction updated:\n"
+            f"  - Transaction ID: {transaction_id}\n  - New Rewards: {new_rewards_earned}"
         )
 
     @hidden
@@ -166,7 +171,9 @@ class CreditCards(Records, kw_only=True):
         self.add("credit_card_account_flags", key, row, refusal=refusal)
         return (
             f"Account flag applied successfully!\n  - Flag ID: {key}\n  - Account: {credit_card_account_id}\n"
-            f"  - Flag: {flag_type}, until {expiration_date}"
+            f"  - User ID: {user_id}\n  - Flag Type: {flag_type.replace('_', ' ').title()}\n"
+            f"  - Effective Date: {TODAY}\n  - Expiration Date: {expiration_date}\n"
+            f"  - Reason: {reason.replace('_', ' ').title()}"
         )
 
     @hidden
@@ -208,7 +215,11 @@ class CreditCards(Records, kw_only=True):
         }
         refusal = f"Error: Failed to apply statement credit. Transaction ID '{key}' may already exist."
         self.add("credit_card_transaction_history", key, row, refusal=refusal)
-        return f"Statement credit applied successfully.\n\n  - Transaction ID: {key}\n  - Amount: ${amount:.2f}"
+        return (
+            "Statement credit applied successfully.\n\nExecuted: apply_statement_credit_8472\n"
+            f"  - Transaction ID: {key}\n  - User ID: {user_id}\n  - Account: {credit_card_account_id}\n"
+            f"  - Credit Amount: ${amount:.2f}\n  - Reason: {reason.replace('_', ' ').title()}\n  - Date: {TODAY}"
+        )
 
     @hidden
     def log_credit_card_closure_reason_4521(
@@ -327,7 +338,7 @@ class CreditCards(Records, kw_only=True):
         )
 
     @lent
-    def submit_cash_back_dispute_0589(self, user_id: Text, transaction_id: Text) -> str:
+    def submit_cash_back_dispute_0589(self, user_id: str, transaction_id: str) -> str:
         """Submit a cash back dispute of one of your credit card transactions."""
         key = "dsp_" + identify("dispute", user_id, transaction_id)
         settings: dict[str, Any] = self.document("task_config", "dispute_settings") or {}
@@ -342,7 +353,8 @@ class CreditCards(Records, kw_only=True):
         self.add("cash_back_disputes", key, row | ({"resolution": "APPROVED"} if is_approved else {}))
         return (
             "Cash back dispute submitted successfully. Your case has been queued for review.\n"
-            f"  - Dispute ID: {key}\n  - Status: {row['status']}"
+            f"  - Dispute ID: {key}\n"
+            f"  - Status: {row['status']}{', the rewards have to be corrected' if is_approved else ''}"
         )
 
     @lent
@@ -358,7 +370,7 @@ class CreditCards(Records, kw_only=True):
         )
 
     @lent
-    def get_referral_link(self, user_id: Text, card_name: Text) -> str:
+    def get_referral_link(self, user_id: str, card_name: str) -> str:
         """Get a link with which a friend can apply for a card."""
         key = identify("referral_link", user_id, card_name, digits=16)
         self.refer(key, user_id, card_name)
@@ -388,9 +400,3 @@ class CreditCards(Records, kw_only=True):
         row = {"request_id": key, "credit_card_account_id": account_id, "user_id": user_id, **details}
         self.add("credit_limit_increase_requests", key, row, refusal=refusal)
         return key
-
-
-def _day(row: dict[str, Any]) -> str:
-    """Returns the date of a payment in an order that sorts; the data write it in two ways."""
-    date = row["payment_date"]
-    return f"{date[6:]}-{date[:2]}-{date[3:5]}" if "/" in date else date

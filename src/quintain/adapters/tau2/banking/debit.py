@@ -22,6 +22,7 @@ from .records import (
     lookup,
 )
 
+_RENAMED = {"last_4_digits": "card_number_last_4", "issue_date": "date_issued"}
 _LEAST_BALANCE = 25
 _LEAST_DAYS = 60
 _LIMIT_BOOST = 1.5
@@ -89,7 +90,16 @@ class DebitCards(Records, kw_only=True):
     @lookup
     def get_debit_cards_by_account_id_7823(self, account_id: Text) -> str:
         """Look up the debit cards of a checking account."""
-        return json.dumps(list(self.matching("debit_cards", account_id=account_id).values()), indent=2)
+        account = self.row("accounts", account_id, f"Error: Account '{account_id}' not found.")
+        if account.get("class", "").lower() not in {"checking", "business_checking"}:
+            raise Refused(f"Error: Account '{account_id}' is not a checking account.")
+        cards = [
+            {name: value for name, value in card.items() if name not in _RENAMED}
+            | {_RENAMED[name]: card[name] for name in _RENAMED}
+            for card in self.matching("debit_cards", account_id=account_id).values()
+        ]
+        cards.sort(key=lambda card: card["date_issued"], reverse=True)
+        return json.dumps(cards, indent=2) if cards else f"No debit cards found for account '{account_id}'."
 
     @hidden
     def order_debit_card_5739(
@@ -339,7 +349,10 @@ class DebitCards(Records, kw_only=True):
         _check_pin(pin)
         card = self._debit_card(card_id)
         if (right := _TOOLS.get(reason := card["issue_reason"])) != f"activate_debit_card_{number}":
-            raise Refused(f"Error: Wrong activation tool. This card has issue_reason='{reason}'. Please use {right}.")
+            raise Refused(
+                f"Error: Wrong activation tool. This card has issue_reason='{reason}'. "
+                f"Please use {right} instead of activate_debit_card_{number}."
+            )
         self._check_pending(card_id, "PENDING", "activated")
         self._check_digits(card_id, last_4_digits)
         kind, status, day, why = _ACTIVATIONS[number]

@@ -193,21 +193,29 @@ class Records(World, kw_only=True):
         """Sets fields of a row that exists."""
         self._table(section)[key] = recorded(self.document(section, key) | fields)
 
-    def fitted(self, name: str, arguments: str) -> dict[str, Any]:
-        """Returns the arguments of a hidden tool.
+    def bound(self, name: str, arguments: str) -> dict[str, Any]:
+        """Returns the arguments of a hidden tool; their values are not checked yet.
 
         Raises:
-            Refused: They are not a JSON object, or the tool does not take them.
+            Refused: They are not a JSON object, or the tool does not have them.
         """
-        method, given = getattr(type(self), name), parsed(arguments)
-        if complaint := unfit(inspect.signature(getattr(self, name)).parameters, given):
+        method, given = getattr(self, name), parsed(arguments)
+        if complaint := unfit(inspect.signature(method).parameters, given):
             toolkit = self.toolkit if method.is_hidden == "agent" else self.user_toolkit
             raise Refused(f"Error: Invalid arguments: {toolkit}.{name}() {complaint}")
+        return given
+
+    def invoke(self, name: str, given: dict[str, Any]) -> str:
+        """Calls a hidden tool with bound arguments.
+
+        Raises:
+            Refused: A value does not fit, or the tool refuses the call.
+        """
         try:
-            fit = msgspec.convert(given, form(method))
+            fit = msgspec.convert(given, form(getattr(type(self), name)))
         except msgspec.ValidationError as error:
             raise Refused(f"Error: Invalid arguments: {error}") from error
-        return {parameter: getattr(fit, parameter) for parameter in given}
+        return str(getattr(self, name)(**{parameter: getattr(fit, parameter) for parameter in given}))
 
     def hidden_tool(self, name: str, role: str) -> Any:
         """Returns the hidden tool of this name; None if the role has none."""
@@ -236,13 +244,13 @@ def form(method: Callable[..., str]) -> type[msgspec.Struct]:
 
 
 def parsed(arguments: str) -> dict[str, Any]:
-    """Returns a JSON object's text as a mapping.
+    """Returns a JSON object's text as a mapping, in which all numbers are floats.
 
     Raises:
         Refused: The text does not hold one.
     """
     try:
-        given = json.loads(arguments)
+        given = json.loads(arguments, parse_int=float)
     except ValueError as error:
         raise Refused(f"Error: Invalid JSON in arguments: {error}") from error
     if not isinstance(given, dict):
