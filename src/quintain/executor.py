@@ -17,7 +17,7 @@ import time
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -179,11 +179,12 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
-    run = _call if resume is None else functools.partial(_resume, resume, seconds and began + seconds)
+    run = resume and functools.partial(_resume, resume, seconds and began + seconds)
     try:
-        rest = awaitable if isinstance(awaitable, types.CoroutineType) else _plain(awaitable)
+        is_plain = isinstance(awaitable, types.CoroutineType)
+        rest = cast(Coroutine[Any, Any, T], awaitable) if is_plain else _plain(awaitable)
         try:
-            wish = run(rest.send, None)
+            wish = run(rest.send, None) if run else rest.send(None)
         except StopIteration as stop:  # What never waits needs no timer, which would cost more than the rest.
             result: T = stop.value
         else:
@@ -203,10 +204,6 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     return result
 
 
-def _call(function: Callable[[Any], Any], argument: Any) -> Any:
-    return function(argument)
-
-
 def _resume(resume: Callable[..., Any], end: float | None, function: Callable[[Any], Any], argument: Any) -> Any:
     return resume(end and max(GRACE_S, end - time.monotonic()), function, argument)
 
@@ -216,18 +213,17 @@ async def _plain(awaitable: Awaitable[T]) -> T:
 
 
 @types.coroutine
-def _go_on(rest: Coroutine[Any, Any, T], wish: Any, run: Callable[..., Any]) -> Generator[Any, Any, T]:
+def _go_on(rest: Coroutine[Any, Any, T], wish: Any, run: Callable[..., Any] | None) -> Generator[Any, Any, T]:
     """Awaits a coroutine that has run until it first waits."""
     while True:
         try:
-            answer = yield wish
+            how, what = rest.send, (yield wish)
         except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the coroutine
             how, what = rest.throw, error
         else:
-            if run is _call:
-                return (yield from rest)
-            how, what = rest.send, answer
+            if run is None:
+                return (yield from rest)  # type: ignore[no-any-return]
         try:
-            wish = run(how, what)
+            wish = run(how, what) if run else how(what)
         except StopIteration as stop:
-            return stop.value
+            return cast(T, stop.value)
