@@ -68,8 +68,10 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         last_answers: Digests of the latest answers with their requests, 16 letters each.
         is_fresh: False if the last answer was one of them.
         rates: Share of the tickets without a type, as the measured desks have it.
+        graded: True, since each further thing that is done right is paid.
     """
 
+    graded: ClassVar[bool] = True
     rates: ClassVar[dict[str, float]] = {"missing zd_tickets.type": 0.30}
 
     last_answers: str = ""
