@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from quintain.authoring import generated
 from quintain.products import zendesk
 from quintain.products.zendesk.screens import STATUSES
 from quintain.resources.web.aria import name_of, option_value, role_of, value_of
@@ -21,10 +20,10 @@ from quintain.resources.web.html import Element
 from quintain.task import Call, Task, Tasks
 from quintain.tools import collect
 
+from . import tasks as api
 from .draft import Case
 from .family import FAMILIES, Intent
 from .state import HOST, HelpdeskPages
-from .tasks import COUNTS, WRITERS
 
 TOOLS = tuple(collect(BrowserTools))
 """Names of the tools of a browser."""
@@ -231,13 +230,12 @@ class PagesCase(Case):
         return msgspec.structs.replace(made, tools=TOOLS)
 
 
-_every = generated("helpdesk", PagesCase, WRITERS, counts=COUNTS)
 _PLACES = [place for place, name in enumerate(FAMILIES) if name in FAMILIES_IN_PAGES]
 
 
-def tasks(split: str) -> Tasks[Any]:
+def tasks(split: str, case: type[PagesCase] = PagesCase) -> Tasks[Any]:
     """Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
-    every = _every(split)
+    every = api.tasks(split, case)
     rounds = len(every) // len(FAMILIES)
 
     def make(index: int) -> Task[Any]:
