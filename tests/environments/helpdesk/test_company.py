@@ -9,6 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def _measured_shares(db: Database) -> dict[str, float]:
      {"typos": 0.2, "missing": 0.6, "duplicates": 0.3, "threads": 0.4, "languages": 0.5}],
     ids=["measured", "none", "many"],
 )  # fmt: skip
-def test_the_company_is_as_untidy_as_asked_for(given: dict[str, float]) -> None:
+def test_the_company_is_as_untidy_as_asked_for(given: dict[str, Any]) -> None:
     wanted = words.DATA["shares"] | given
     task = make(**given).tasks("train")[0]
     # Outages, reopened tickets and breaches add updates and types of their own.
@@ -137,7 +138,7 @@ def test_a_share_is_a_known_one_and_below_one() -> None:
     assert make(typos=0.5) is make(typos="0.5")  # type: ignore[arg-type]  # as the command line gives it
     for wrong in ({"typo": 0.1}, {"typos": 1.0}, {"twin": "stale_cache", "typos": 0.1}):
         with pytest.raises(UsageError):
-            make(**wrong)  # type: ignore[arg-type]
+            make(**wrong)
 
 
 def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:

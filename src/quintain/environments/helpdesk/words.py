@@ -20,7 +20,7 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)]
 
 
 class Shares(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True):
-    """How untidy letters and records are; each share is in [0, 1).
+    """Shares that make letters and records untidy, each in [0, 1).
 
     Attributes:
         typos: Of words, those with two letters swapped.
