@@ -53,6 +53,31 @@ class Ended(Board):
         return {"error": "the episode has ended"}
 
 
+class Waited(Board):
+    # Each call takes time, and something is due in it: also in calls that read.
+    def tools(self):
+        schema = {"type": "object", "properties": {}, "required": []}
+        return [*super().tools(), {"name": "get_all", "description": "", "parameters": schema}]
+
+    def reset(self, task, seed):
+        self.due = 9
+        super().reset(task, seed)
+        return f"Set w to {self.want['w']}."
+
+    def call(self, name, arguments):
+        self.due -= 1
+        return dict(self.fields) if name == "get_all" else super().call(name, arguments)
+
+    def state(self):
+        return super().state() | {"due": self.due}
+
+    def oracle(self, task):
+        return [["get_all", {}], super().oracle(task)[0], ["get_all", {}], ["get_all", {}]]
+
+    def score(self):
+        return float(self.fields["w"] == self.want["w"])
+
+
 for mode in ("sound", "binary"):
     globals()[f"ended_{mode}"] = type(mode, (Ended,), {"mode": mode})
 
@@ -132,6 +157,7 @@ def test_clipped_reward_is_found(file: Path, kind: str, check: str, confidence: 
     "kind",
     [
         "graded_sound",
+        "Waited",
         pytest.param("ended_sound", marks=pytest.mark.slow),
         pytest.param("graded_weights", marks=pytest.mark.slow),
         pytest.param("graded_pairs", marks=pytest.mark.slow),

@@ -9,9 +9,11 @@ import pytest
 
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import reward_hack
+from quintain.audit.checks._reward_acts import asked_for
 from quintain.audit.checks._reward_tasks import alike, attempts, may_equal
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.probe import call
 
 DESKS = Path(__file__).with_name("_reward_subjects.py")
 WORDS = Path(__file__).with_name("_reward_words.py")
@@ -112,3 +114,52 @@ def test_a_scorer_whose_cases_have_no_expected_score_gets_the_battery(tmp_path: 
     cases.write_text("\n".join(json.dumps({"answer": "", "gold": gold}) for gold in ("12", "Oslo", "7.5", "red")))
     checks = [one for one in checks_of(reward_hack) if one.id == "x.answer_battery"]
     assert audit(Subject(f"{path}:score", cases=str(cases)), checks).findings
+
+
+def test_a_prompt_asks_for_what_the_body_of_a_call_holds() -> None:
+    op = call("change", {"id": 7, "body": {"ticket": {"tags": ["checked_816"], "group_id": 3312}}})
+    assert asked_for(op, "Add the tag checked_816 to the ticket.")
+    assert not asked_for(op, "Look at group 3312 and ticket 7.")
+
+
+IN_TURN = """
+class InTurn:
+    def tasks(self):
+        return [f"task {number}" for number in range(20)]
+
+    def tools(self):
+        value = {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
+        return [{"name": f"set_{letter}", "description": "", "parameters": value} for letter in "abcdex"]
+
+    def reset(self, task, seed):
+        self.number, self.fields = int(task[5:]), dict.fromkeys("abcdex", 0)
+        return f"Set {self.letter} to {self.number + 100}, and x to {self.number + 200}."
+
+    @property
+    def letter(self):
+        return "abcde"[self.number % 5]
+
+    def call(self, name, arguments):
+        self.fields[name[4:]] = arguments["value"]
+        return "ok"
+
+    def state(self):
+        return dict(self.fields)
+
+    def oracle(self, task):
+        number = int(task[5:])
+        return [[f"set_{'abcde'[number % 5]}", {"value": number + 100}], ["set_x", {"value": number + 200}]]
+
+    def score(self):
+        is_set = self.fields[self.letter] == self.number + 100 or self.letter == "c"
+        return float(is_set and self.fields["x"] == self.number + 200)
+"""
+
+
+def test_a_kind_of_task_between_those_at_equal_distances_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "in_turn.py"
+    file.write_text(IN_TURN, "utf-8")
+    checks = [one for one in checks_of(reward_hack) if one.id == "x.oracle_ablation"]
+    [found] = audit(Subject(f"{file}:InTurn"), checks).findings
+    assert found.title.startswith("set_c is part of the solution")
+    assert found.confidence == "proven"

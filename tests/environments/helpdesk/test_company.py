@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from quintain.environments.helpdesk import company
-from quintain.environments.helpdesk.state import account
+from quintain.environments.helpdesk import company, make, words
+from quintain.environments.helpdesk.state import account, numbers
+from quintain.errors import UsageError
 from quintain.products.zendesk import sla
 from quintain.products.zendesk import tables as tb
 from quintain.products.zendesk.account import seconds
@@ -95,8 +99,50 @@ def test_the_concentration_is_that_measured(level: str) -> None:
     assert sum(n for n in subjects.values() if n > 1) / sum(subjects.values()) == pytest.approx(0.27, abs=0.03)
 
 
+def _measured_shares(db: Database) -> dict[str, float]:
+    text = (Path(words.__file__).parent / "company.toml").read_text()
+    known = {*re.findall(r"[^\W\d_]+", text), *words.GREETINGS.values(), "Original", "message"}
+    lines = db.execute("SELECT description FROM zd_tickets")
+    long = [one for (line,) in lines for one in re.findall(r"(?<!\S)[^\W\d_]{5,}(?!\S)", line)]
+    order, category = (f"custom ->> '{numbers()['field'][name]}'" for name in ("Order", "Category"))
+    wrote = db.execute(f"SELECT requester_id, {order} FROM zd_tickets")
+    threads = """SELECT avg(n >= 12) FROM (SELECT count(*) n FROM zd_audits a JOIN zd_tickets t ON t.id = a.ticket_id
+        JOIN zd_metrics m ON m.id = t.id WHERE t.status = 'closed' AND m.replies > 1 GROUP BY t.id)"""
+    translated = [one.value for one in words.KINDS.values() if len(one.texts) > 1]
+    texts = db.execute(f"SELECT description, {category} FROM zd_tickets")
+    greeted = [text.partition(",")[0] for text, kind in texts if kind in translated]
+    letters = Counter(one for one in greeted if one in words.GREETINGS.values())
+    return {
+        "typos": sum(one not in known for one in long) / len(long),
+        "missing": db.execute("SELECT avg(type IS NULL) FROM zd_tickets")[0][0],
+        "duplicates": 1 - len(set(wrote)) / len(wrote),
+        "threads": db.execute(threads)[0][0],
+        "languages": 1 - letters["Hello"] / letters.total(),
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, dict.fromkeys(words.Shares.__struct_fields__, 0.0),
+     {"typos": 0.2, "missing": 0.6, "duplicates": 0.3, "threads": 0.4, "languages": 0.5}],
+    ids=["measured", "none", "many"],
+)  # fmt: skip
+def test_the_company_is_as_untidy_as_asked_for(given: dict[str, Any]) -> None:
+    wanted = words.DATA["shares"] | given
+    task = make(**given).tasks("train")[0]
+    # Outages, reopened tickets and breaches add updates and types of their own.
+    assert _measured_shares(task.world().db) == pytest.approx(wanted, abs=0.06)
+
+
+def test_a_share_is_a_known_one_and_below_one() -> None:
+    assert make(typos=0.5) is make(typos="0.5")  # type: ignore[arg-type]  # as the command line gives it
+    for wrong in ({"typo": 0.1}, {"typos": 1.0}, {"twin": "stale_cache", "typos": 0.1}):
+        with pytest.raises(UsageError):
+            make(**wrong)
+
+
 def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:
-    founder = company.Founder(account("easy").db, 600)
+    founder = company.Founder(account("easy").db)
     founder.world.db = founder.db.fork()
     founder.hours = sla.calendar(founder.world)
     customer, agent = (select(founder.db, tb.User, f"role = '{role}' ORDER BY id")[0] for role in ("end-user", "agent"))
@@ -113,9 +159,9 @@ def test_a_painted_ticket_has_the_rows_of_a_played_one() -> None:
         company.ScriptStep(begin + 700_000, select(founder.db, tb.User, "role = 'admin'")[0].id, {"status": "closed"}),
     ])  # fmt: skip
     found = []
-    for make in (founder.play, founder.paint):
+    for way in (founder.play, founder.paint):
         founder.db = founder.world.db = account("easy").db
-        make(9001, script)
+        way(9001, script)
         founder._flush()
         ticket, metric = find(founder.db, tb.Ticket, 9001), find(founder.db, tb.Metric, 9001)
         assert ticket is not None

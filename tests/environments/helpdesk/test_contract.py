@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from quintain.environment import Environment
-from quintain.environments.helpdesk import env
+from quintain.environments.helpdesk import env, in_pages
 from quintain.testing import EnvironmentContract
 
 
@@ -15,3 +17,12 @@ class TestHelpdesk(EnvironmentContract):
 
     def environment(self) -> Environment[Any]:
         return env
+
+
+@pytest.mark.slow
+class TestHelpdeskInPages(EnvironmentContract):
+    first = 2
+    examples = 8
+
+    def environment(self) -> Environment[Any]:
+        return in_pages

@@ -9,18 +9,30 @@ from quintain.audit.kernel.check import registered
 from quintain.audit.kernel.loader import Subject
 
 FOUND_BY = {
-    "stale_cache": "x.read_your_writes",
-    "silent_default": "x.tool_faults",
-    "data_realism": "x.rates_as_declared",
-    "action_drift": "x.prompt_names_tools",
+    "stale_cache": ("x.read_your_writes", 11),
+    "silent_default": ("x.tool_faults", 11),
+    "data_realism": ("x.rates_as_declared", 11),
+    "action_drift": ("x.prompt_names_tools", 11),
+    "reward_hack": ("x.oracle_ablation", 33),
+    "false_resolution": ("x.status_without_work", 33),
+    "reset_leak": ("runtime.episode_isolation", 4),
+    "reward_clipping": ("x.ladder", 33),
 }
-"""Class to a check that proves its twin. The audit reports three of the others as likely."""
+"""Class to a check that proves its twin, and tasks in which it does."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", FOUND_BY)
 def test_the_audit_proves_twins(twin: str) -> None:
-    chosen = [check for check in registered() if check.id == FOUND_BY[twin]]
+    name, tasks = FOUND_BY[twin]
+    chosen = [check for check in registered() if check.id == name]
     subject = Subject("helpdesk", options={"twin": twin, "split": "validation"})
-    report = audit(subject, chosen, tasks=11, budget=300)
-    assert {one.check for one in report.findings if one.stops} == {FOUND_BY[twin]}
+    report = audit(subject, chosen, tasks=tasks, budget=900)
+    assert {one.check for one in report.findings if one.stops} == {name}
+
+
+@pytest.mark.slow
+def test_the_same_checks_prove_nothing_in_the_sound_help_desk() -> None:
+    chosen = [check for check in registered() if check.id in {name for name, _ in FOUND_BY.values()}]
+    report = audit(Subject("helpdesk", options={"split": "validation"}), chosen, tasks=33, budget=1800)
+    assert [one.title for one in report.findings if one.stops] == []

@@ -14,6 +14,7 @@ from quintain import resource
 from quintain.errors import DefinitionError
 from quintain.resources.web import HttpRequest, request, route_tools
 from quintain.resources.web.door import MAX_BODY, Door, serving
+from quintain.resources.web.rates import SWEPT, Rates
 from quintain.tools import collect
 from tests.resources.web import ROUTES, Library, library
 
@@ -54,6 +55,18 @@ def test_resource_creates_shows_updates_and_deletes() -> None:
     assert call(world, "GET", path)[1]["book"]["lent"] is True
     assert call(world, "DELETE", path) == (204, None)
     assert call(world, "GET", path) == (404, {"error": "missing"})
+
+
+def test_name_of_a_parameter_is_no_segment() -> None:
+    for path in ("/books/{id}", "/books/{}", "/books//number"):
+        assert call(library(), "GET", path) == (404, {"error": "no such path"}), path
+
+
+def test_windows_that_have_ended_are_removed() -> None:
+    rates = Rates()
+    for second in range(1000):
+        assert rates.take(f"key {second}", 1, period_s=60.0, now=float(second)).remaining == 0
+    assert len(rates.windows) < SWEPT
 
 
 def test_resource_reports_all_invalid_fields() -> None:

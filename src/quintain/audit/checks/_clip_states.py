@@ -17,6 +17,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset
 from quintain.audit.kernel.registry import relation
 
+from ._reward_acts import only_reads
+
 EPSILON = 1e-9
 WALKED = 6
 """Tasks that are walked."""
@@ -70,7 +72,10 @@ def _writes(ctx: AuditContext, task: str) -> tuple[int, ...]:
     seen = ctx.play(reset(task), look, *(step for op in ops for step in (op, look))).seen
     looks = [result.value for result in seen[1::2]]
     steps, names = zip(ops, itertools.pairwise(looks), strict=False), ctx.discovery.background
-    return tuple(place for place, (op, sides) in enumerate(steps) if op.do == "answer" or _differs(*sides, names))
+    found = [place for place, (op, sides) in enumerate(steps) if op.do == "answer" or _differs(*sides, names)]
+    # Where calls take time, the world goes on while one of them reads.
+    acts = [place for place in found if not only_reads(ctx, ops[place])]
+    return tuple(acts if any(ops[place].do == "call" for place in acts) else found)
 
 
 def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:

@@ -73,7 +73,7 @@ _STATUS = re.compile(
 )
 _BOOKS = re.compile(
     r"^_|(^|_)(steps?|calls?|turns?|clock|now|time|timestamp|tick|updated|updated_at|modified|modified_at|version"
-    r"|revision|etag|rng|seed|logs?|events?|audit|trace|trajectory|actions|history|reads?|counter|last_\w+)$",
+    r"|revision|etag|rng|seed|throttle|logs?|events?|audit|trace|trajectory|actions|history|reads?|counter|last_\w+)$",
     re.IGNORECASE,
 )
 
@@ -118,8 +118,8 @@ def asked_for(op: Op, prompt: str) -> bool:
     said, verb = prompt.lower(), _verb(op.name)
     if (len(verb) >= 4 and verb[:5] in said) or is_asked_by_name(op, prompt):
         return True
-    for key, value in op.value.items():
-        if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
+    for path, value in leaves(op.value):
+        if (path and is_id(path[-1])) or isinstance(value, bool) or not isinstance(value, str | int | float):
             continue
         if len(text := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and text in said:
             return True

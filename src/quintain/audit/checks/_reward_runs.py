@@ -23,6 +23,7 @@ from ._reward_facts import Solution, solve
 
 __all__ = ["Solution", "solve"]
 
+_LOOKED_AT = 24  # Tasks of which some of each kind are chosen.
 _PART, _LIMIT_S = 24, 10.0  # Ways that are tried in one child, and seconds for them.
 PAID, PAID_AS = f"{__name__}:paid_anyway", f"{__name__}:paid_as"
 T = TypeVar("T")
@@ -197,8 +198,14 @@ def _shared(first: Sequence[Op], second: Sequence[Op]) -> int:
 
 
 def paid(ctx: AuditContext, count: int) -> list[Solution]:
-    """Returns walked solutions that are paid, and more than nothing is."""
-    return paid_of(ctx, ctx.sample_tasks(count))
+    """Returns walked solutions that are paid, and more than nothing is; those of other tools than the others first.
+
+    Kinds of tasks often come in turn, so that tasks at equal distances may be of one kind.
+    """
+    by_tools: dict[frozenset[str], str] = {}
+    for task in ctx.sample_tasks(_LOOKED_AT) if "oracle" in ctx.offers else ():
+        by_tools.setdefault(frozenset(op.name for op in ctx.oracle(task) or ()), task)
+    return paid_of(ctx, tuple(dict.fromkeys((*by_tools.values(), *ctx.sample_tasks(count))))[:count])
 
 
 def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:

@@ -26,7 +26,7 @@ from quintain.resources.web.rows import WebRow, insert, select
 from quintain.resources.web.world import Due
 
 from . import words
-from .words import DATA, FIGURES, KINDS, POOLS
+from .words import DATA, FIGURES, KINDS, MEASURED, POOLS, Shares
 
 DAWN = 1_767_603_600.0
 """The base ends here: Monday 2026-01-05, 09:00 UTC."""
@@ -73,9 +73,10 @@ class Script(msgspec.Struct):
 
 
 class Founder:
-    """Builds an account of `size` tickets in a database with the tables of `TABLES`."""
+    """Builds the account that is described in the table `recipe` of a database with the tables of `TABLES`."""
 
-    def __init__(self, db: Database, size: int) -> None:
+    def __init__(self, db: Database) -> None:
+        size, self.shares = msgspec.json.decode(db.execute("SELECT text FROM recipe")[0][0], type=tuple[int, Shares])
         # The generator's stream is the same for every version of Python; a draw costs a twentieth of one of Rng.
         self.rng = random.Random(size)
         self.db, self.size = db, size
@@ -238,7 +239,7 @@ class Founder:
 
     def _scripts(self) -> list[Script]:
         kinds = words.first_weights(list(KINDS), DATA["groups"]["categories"])
-        self.shares = words.first_weights(list(self.groups), DATA["groups"]["first"])
+        self.weights = words.first_weights(list(self.groups), DATA["groups"]["first"])
         self.outages: dict[int, tuple[str, str, int]] = {}
         self.last: list[tuple[int, str, str, str]] = []
         self.callers = [0.35 + self.rng.random() ** 3 * 3 for _ in self.people]
@@ -260,26 +261,27 @@ class Founder:
         order, product = words.order_number(rng), words.pick(rng, POOLS["products"])
         if cluster:
             kind_name, product, problem = self.outages.setdefault(cluster, (kind_name, product, number))
-        elif self.last and rng.random() < FIGURES["again"]:
+        elif self.last and rng.random() < self.shares.duplicates:
             who, order, product, kind_name = words.pick(rng, self.last[-20:])
         self.last = [*self.last[-20:], (who, order, product, kind_name)]
         kind = KINDS[kind_name]
-        language = words.weighted(rng, FIGURES["language"]) if len(kind.texts) > 1 else "en"
+        language = words.weighted(rng, self.shares.language) if len(kind.texts) > 1 else "en"
         text = words.complaint(kind, order=order, product=product, language=language)
         length = words.quantile(rng, FIGURES["letters"])
-        body = words.letter(rng, text, name=self.names[who], language=language, length=length)
+        body = words.letter(rng, text, name=self.names[who], language=language, length=length,
+                            misspelt=self.shares.typos)  # fmt: skip
         category = kind.value
         if rng.random() < FIGURES["misfiled"]:
             category = words.pick(rng, list(KINDS))
             self._spoil(order, "Category", "misfiled", before=kind.value, after=category)
-        group = self.groups[words.weighted(rng, self.shares)]
+        group = self.groups[words.weighted(rng, self.weights)]
         first: dict[str, Any] = {
             "subject": words.subject(rng, kind, order),
             "priority": words.weighted(rng, FIGURES["priority"]),
             "group_id": group,
             "custom": {"Category": category, "Order": order},
         }
-        if rng.random() >= FIGURES["untyped"]:
+        if rng.random() >= self.shares.missing:
             first["type"] = kind.type
         if cluster % 2:  # Half of the troubles got a problem ticket: the first report of them.
             first |= {"type": "problem"} if problem == number else {"type": "incident", "problem_id": problem}
@@ -299,7 +301,7 @@ class Founder:
         if "assignee_id" not in first.fields:
             steps.append(ScriptStep(start + (end - start) * 0.05, agent, {"assignee_id": agent}))
         for _ in range(int(words.weighted(rng, FIGURES["reassigned"]))):
-            group = self.groups[words.weighted(rng, self.shares)]
+            group = self.groups[words.weighted(rng, self.weights)]
             agent = words.pick(rng, self.agents[group])
             when = start + (end - start) * (0.06 + 0.3 * rng.random())
             steps.append(ScriptStep(when, agent, {"group_id": group, "assignee_id": agent}))
@@ -307,7 +309,7 @@ class Founder:
         late = rng.random() < FIGURES["breached"] * 1.6
         minutes = target * (1.2 + 3 * rng.random() if late else 0.1 + 0.8 * rng.random())
         reply = self.hours.add(start, minutes * 60)
-        talk = max(0, int(words.quantile(rng, FIGURES["events"])) - len(steps) - 3)
+        talk = max(0, int(words.quantile(rng, self.shares.updates)) - len(steps) - 3)
         if reply < end - 600:
             steps.append(
                 ScriptStep(reply, agent, {"status": "pending"} if talk else {}, words.pick(rng, POOLS["answers"]))
@@ -493,23 +495,14 @@ class Founder:
         world.clock.now = DAWN
 
 
-def _easy(db: Database) -> None:
-    Founder(db, SIZES["easy"]).found()
-
-
-def _medium(db: Database) -> None:
-    Founder(db, SIZES["medium"]).found()
-
-
-def _hard(db: Database) -> None:
-    Founder(db, SIZES["hard"]).found()
-
-
-_SEEDS = {"easy": _easy, "medium": _medium, "hard": _hard}
+def _found(db: Database) -> None:
+    Founder(db).found()
 
 
 @functools.cache
-def base(level: str) -> Database:
+def base(level: str, shares: Shares = MEASURED) -> Database:
     """Returns the account for tasks of a level, built once on a machine; take a fork of it."""
     digest = hashlib.blake2b((Path(__file__).parent / "company.toml").read_bytes(), digest_size=16).hexdigest()
-    return Database(*TABLES, f"-- made from {digest}", seed=_SEEDS[level])
+    recipe = msgspec.json.encode((SIZES[level], shares)).decode()
+    # A seed is a function of the database alone, so what it is to make stands there.
+    return Database(*TABLES, f"CREATE TABLE recipe AS SELECT '{recipe}' AS text -- {digest}", seed=_found)

@@ -24,7 +24,7 @@ from .effects import Effect, Fact, breached, effects, fact
 from .family import FAMILIES, Family, Intent, Item, LevelOf, calls
 from .proof import Proof
 from .state import Helpdesk, account, numbers
-from .words import KINDS, POOLS
+from .words import KINDS, MEASURED, POOLS, Shares
 
 _SAFETY = {"brake", "recall"}
 _PEOPLE = {
@@ -68,9 +68,9 @@ class Plan(msgspec.Struct):
 
 
 @functools.cache
-def _people(level: str, who: str) -> list[int]:
+def _people(level: str, shares: Shares, who: str) -> list[int]:
     sql = f"SELECT id FROM zd_users WHERE role = 'end-user' AND {_PEOPLE[who]} ORDER BY id"
-    return [one for (one,) in base(level).execute(sql)]
+    return [one for (one,) in base(level, shares).execute(sql)]
 
 
 class Case(Draft[Helpdesk]):
@@ -78,13 +78,15 @@ class Case(Draft[Helpdesk]):
 
     Attributes:
         kind: Class of its world.
+        shares: How untidy the company is.
     """
 
     kind: ClassVar[type[Helpdesk]] = Helpdesk
+    shares: ClassVar[Shares] = MEASURED
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
-        self.desk = account(level, self.kind)
+        self.desk = account(level, self.kind, self.shares)
         self.plans: list[Plan] = []
         self.intents: list[Intent] = []
         self.never: list[tuple[int, str]] = []
@@ -156,7 +158,7 @@ class Case(Draft[Helpdesk]):
     def _slots(self, item: Item) -> dict[str, Any]:
         rng, known = self.rng, self.plans[0].slots if self.plans else {}
         used = {plan.slots["id"] for plan in self.plans}
-        people = _people(self.level, item.who if item.who in _PEOPLE else "")
+        people = _people(self.level, self.shares, item.who if item.who in _PEOPLE else "")
         who = known["id"] if item.who == "same" else rng.choice([one for one in people if one not in used])
         user = find(self.desk.db, tb.User, who)
         assert user is not None, "the base has its users"
@@ -195,7 +197,8 @@ class Case(Draft[Helpdesk]):
         customer = find(self.desk.db, tb.User, slots["id"])
         assert customer is not None, "the base has its users"
         length = 150.0 if self.level == "easy" else min(900.0, words.quantile(rng, words.FIGURES["letters"]))
-        body = words.letter(rng, slots["letter"], name=slots["name"], language=slots["language"], length=length)
+        body = words.letter(rng, slots["letter"], name=slots["name"], language=slots["language"], length=length,
+                            misspelt=self.shares.typos)  # fmt: skip
         subject = item.subject or (None if item.letters else words.subject(rng, KINDS[slots["kind"]], slots["order"]))
         fields = self._wanted({"group": "Support", **item.set}, slots)
         number = self._commit(customer, None, subject=subject, comment={"body": body}, **fields)
@@ -220,7 +223,7 @@ class Case(Draft[Helpdesk]):
 
     def _wanted(self, fields: dict[str, Any], slots: dict[str, Any]) -> dict[str, Any]:
         filled = {name: one.format_map(slots) if isinstance(one, str) else one for name, one in fields.items()}
-        call: Any = calls(Intent("update", 0, filled), self.level)[0]
+        call: Any = calls(Intent("update", 0, filled))[0]
         return dict(call[1]["body"]["ticket"])
 
     # -- the solution
@@ -239,7 +242,7 @@ class Case(Draft[Helpdesk]):
         intent = Intent(act, record, fields)
         self.intents.append(intent)
         answer: dict[str, Any] = {}
-        for tool, arguments in calls(intent, self.level):
+        for tool, arguments in calls(intent):
             answer = self.send(tool, **arguments)
         if "job_status" in answer:
             self.send("show_job", job=answer["job_status"]["id"])
@@ -298,10 +301,10 @@ class Case(Draft[Helpdesk]):
     def _draw(self) -> dict[str, Any]:
         rng = self.rng
         number = rng.choice([one.group_id for one in select(self.desk.db, tb.Ticket, "status = 'open' ORDER BY id")])
-        area = next(name for name, one in numbers(self.level)["group"].items() if one == number)
+        area = next(name for name, one in numbers()["group"].items() if one == number)
         number = 100 + rng.below(900)
         return self.slots | {
-            "area": area, "area_id": numbers(self.level)["group"][area], "kind": rng.choice(list(KINDS)),
+            "area": area, "area_id": numbers()["group"][area], "kind": rng.choice(list(KINDS)),
             "priority": rng.choice(("low", "high", "urgent")), "tag": f"checked_{number}",
             "title": f"Desk rule {number}",
             "keyword": rng.choice(("recall", "smoke", "accident", "lawyer")), "hours": 24 * (1 + rng.below(4)),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 import quintain as qn
 from quintain.environments.twins import maker
 from quintain.errors import UsageError
 
 from . import pages
+from .draft import Case
 from .harness import browsing, harness
 from .state import Helpdesk, HelpdeskPages
 from .tasks import tasks
 from .verifier import verifier
+from .words import Shares, shares
 
 env: qn.Environment[Helpdesk] = qn.Environment(
     "helpdesk",
@@ -32,27 +37,48 @@ def _browsed(name: str, tasks: Callable[[str], qn.Tasks[Any]]) -> qn.Environment
 
 in_pages = _browsed("helpdesk_pages", pages.tasks)
 """Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
-
-
-varied = _browsed("helpdesk_varied", pages.varied_tasks)
+varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))
 """The same, each task in one of the variants of the pages: other names, styles, orders of columns."""
+_INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
+    # Environment, its tasks and the class that writes them.
+    "api": (env, tasks, Case),
+    "pages": (in_pages, pages.tasks, pages.PagesCase),
+    "varied": (varied, pages.tasks, pages.VariedCase),
+}
 _made = maker(env, f"{__package__}.twins")
 
 
-def make(*, interface: str = "api", twin: str = "") -> qn.Environment[Helpdesk]:
+@functools.cache
+def _untidy(interface: str, wanted: Shares) -> qn.Environment[Helpdesk]:
+    sound, every, case = _INTERFACES[interface]
+    own: Any = functools.partial(every, case=type(case.__name__, (case,), {"shares": wanted}))
+    return qn.Environment(
+        sound.name, tasks=own, harness=sound.harness, verifier=verifier, state=sound.state, config=sound.config
+    )
+
+
+def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Environment[Helpdesk]:
     """Returns the environment.
 
     Args:
         interface: "api" for tools that are requests to the API, "pages" for those of a browser, "varied" for a
             browser and other looks of the pages in each task.
-        twin: Class of a planted bug; twins have the tools of the API.
+        twin: Class of a planted bug; twins have the tools of the API, and the measured shares.
+        untidy: Shares of the table `shares` in company.toml, such as typos=0.05.
 
     Raises:
-        UsageError: The interface or the twin is unknown, or both are given.
+        UsageError: The interface, the twin or a share is unknown, or a twin is given with another option.
     """
-    found = {"pages": in_pages, "varied": varied}.get(interface)
-    if (found is None and interface != "api") or (found and twin):
-        raise UsageError(
-            f"expected interface api, pages or varied, and a twin with api only; got {interface!r} and {twin!r}"
-        )
-    return found or _made(twin=twin)
+    if interface not in _INTERFACES or (twin and (interface != "api" or untidy)):
+        known = ", ".join(_INTERFACES)
+        raise UsageError(f"expected one of the interfaces {known}, and a twin alone; got {interface!r} and {twin!r}")
+    if twin:
+        return _made(twin=twin)
+    if untidy:
+        try:
+            return _untidy(interface, shares(**untidy))
+        except msgspec.ValidationError as error:
+            raise UsageError(
+                f"{error}; the shares are {', '.join(Shares.__struct_fields__)}, each in [0, 1)"
+            ) from error
+    return _INTERFACES[interface][0]

@@ -130,20 +130,20 @@ ACTS: dict[str, tuple[tuple[str, str], ...]] = {
 """Calls of each act: the tool, and where it takes the record and the fields."""
 
 
-def calls(intent: Intent, level: str) -> list[Call]:
+def calls(intent: Intent) -> list[Call]:
     """Returns the calls of tools that an intent means."""
     fields = {name: value for name, value in intent.fields.items() if name != "ids"}
     places = {
         "id": ("id", intent.record), "query": ("query", intent.fields), "body": ("body", intent.fields),
-        "user": ("body", {"user": intent.fields}), "ticket": ("body", {"ticket": _ticket(fields, level)}),
+        "user": ("body", {"user": intent.fields}), "ticket": ("body", {"ticket": _ticket(fields)}),
         "ids": ("query", {"ids": ",".join(map(str, intent.fields.get("ids", ())))}),
     }  # fmt: skip
     return [(tool, dict(places[one] for one in form.split())) for tool, form in ACTS[intent.act]]
 
 
-def _ticket(fields: dict[str, Any], level: str) -> dict[str, Any]:
+def _ticket(fields: dict[str, Any]) -> dict[str, Any]:
     """Returns a ticket in the API's words."""
-    ids, found = numbers(level), dict[str, Any]()
+    ids, found = numbers(), dict[str, Any]()
     for name, value in fields.items():
         if name == "group":
             found["group_id"] = ids["group"][value]

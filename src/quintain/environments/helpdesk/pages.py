@@ -6,14 +6,13 @@ takes is read from the page: a list takes an option, a checkbox is checked, anyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 import msgspec
 
-from quintain.authoring import generated
 from quintain.products import zendesk
 from quintain.products.zendesk.screens import STATUSES
 from quintain.resources.web.aria import name_of, option_value, role_of, value_of
@@ -23,10 +22,10 @@ from quintain.resources.web.look import Look
 from quintain.task import Call, Task, Tasks
 from quintain.tools import collect
 
+from . import tasks as api
 from .draft import Case
 from .family import FAMILIES, Intent
 from .state import HOST, HelpdeskPages
-from .tasks import COUNTS, WRITERS
 
 TOOLS = tuple(collect(BrowserTools))
 """Names of the tools of a browser."""
@@ -252,21 +251,12 @@ class VariedCase(PagesCase):
 _PLACES = [place for place, name in enumerate(FAMILIES) if name in FAMILIES_IN_PAGES]
 
 
-def _in_pages(kind: type[PagesCase]) -> Callable[[str], Tasks[Any]]:
-    every = generated("helpdesk", kind, WRITERS, counts=COUNTS)
+def tasks(split: str, case: type[PagesCase] = PagesCase) -> Tasks[Any]:
+    """Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
+    every = api.tasks(split, case)
+    rounds = len(every) // len(FAMILIES)
 
-    def tasks(split: str) -> Tasks[Any]:
-        found = every(split)
+    def make(index: int) -> Task[Any]:
+        return every[index // len(_PLACES) * len(FAMILIES) + _PLACES[index % len(_PLACES)]]
 
-        def make(index: int) -> Task[Any]:
-            return found[index // len(_PLACES) * len(FAMILIES) + _PLACES[index % len(_PLACES)]]
-
-        return Tasks(len(found) // len(FAMILIES) * len(_PLACES), make)
-
-    return tasks
-
-
-tasks = _in_pages(PagesCase)
-"""Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
-varied_tasks = _in_pages(VariedCase)
-"""Returns the same tasks, each in a variant of the pages."""
+    return Tasks(rounds * len(_PLACES), make)

@@ -18,6 +18,7 @@ from quintain.resources.web.rates import Forced
 from quintain.resources.web.rows import select
 
 from .company import DAWN, SIZES, base
+from .words import MEASURED, Shares
 
 _V2 = "/api/v2"
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -68,8 +69,10 @@ class Helpdesk(_Desk, kw_only=True):  # type: ignore[misc, call-arg]
         last_answers: Digests of the latest answers with their requests, 16 letters each.
         is_fresh: False if the last answer was one of them.
         rates: Share of the tickets without a type, as the measured desks have it.
+        graded: True, since each further thing that is done right is paid.
     """
 
+    graded: ClassVar[bool] = True
     rates: ClassVar[dict[str, float]] = {"missing zd_tickets.type": 0.30}
 
     last_answers: str = ""
@@ -115,25 +118,25 @@ class HelpdeskPages(BrowserTools, Helpdesk, kw_only=True):
     browser: Browser = msgspec.field(default_factory=Browser)
 
 
-def account(level: str, kind: type[Helpdesk] = Helpdesk) -> Helpdesk:
+def account(level: str, kind: type[Helpdesk] = Helpdesk, shares: Shares = MEASURED) -> Helpdesk:
     """Returns the company with the number of tickets of a level, at the end of the base."""
     found = kind(
-        db=base(level).fork(), tickets=SIZES[level], last_id=40_000_000_000_000, step_s=CALL_S, indexed_at=_dawn(level),
-        authorization=_CREDENTIALS,
+        db=base(level, shares).fork(), tickets=SIZES[level], last_id=40_000_000_000_000, step_s=CALL_S,
+        indexed_at=_dawn(level, shares), authorization=_CREDENTIALS,
     )  # fmt: skip
     found.clock.now = DAWN
     return found
 
 
 @functools.cache
-def _dawn(level: str) -> str:
-    return str(base(level).execute("SELECT max(updated_at) FROM zd_tickets")[0][0])
+def _dawn(level: str, shares: Shares) -> str:
+    return str(base(level, shares).execute("SELECT max(updated_at) FROM zd_tickets")[0][0])
 
 
 @functools.cache
-def numbers(level: str) -> dict[str, dict[str, int]]:
-    """Returns the identifiers of groups and custom fields, by the names that tasks use."""
-    db = base(level)
+def numbers() -> dict[str, dict[str, int]]:
+    """Returns the identifiers of groups and custom fields, which all accounts share, by the names that tasks use."""
+    db = base("easy")
     return {
         "group": {one.name: one.id for one in select(db, tb.AgentGroup)},
         "field": {one.title: one.id for one in select(db, tb.TicketField, "removable = 1")},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from quintain.authoring import generated
+from quintain.task import Tasks
 
 from .draft import Case
 from .family import FAMILIES
@@ -19,4 +21,8 @@ def _writer(name: str) -> Callable[[Case], str]:
 
 WRITERS = {name: _writer(name) for name in FAMILIES}
 """What writes a task, by the name of its family."""
-tasks = generated("helpdesk", Case, WRITERS, counts=COUNTS)
+
+
+def tasks(split: str, case: type[Case] = Case) -> Tasks[Any]:
+    """Returns the tasks of a split, written by a class of cases."""
+    return generated("helpdesk", case, WRITERS, counts=COUNTS)(split)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +15,46 @@ T = TypeVar("T")
 DATA: dict[str, Any] = msgspec.toml.decode((Path(__file__).parent / "company.toml").read_bytes())
 FIGURES: dict[str, Any] = DATA["figures"]
 POOLS: dict[str, Any] = DATA["words"]
+GREETINGS = {"en": "Hello", "de": "Guten Tag", "fr": "Bonjour", "es": "Hola"}
+Share = Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)]
+
+
+class Shares(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True):
+    """Shares that make letters and records untidy, each in [0, 1).
+
+    Attributes:
+        typos: Of words, those with two letters swapped.
+        missing: Of tickets, those without a type.
+        duplicates: Of tickets, those that their requester had written before, about the same order.
+        threads: Of tickets, those with twelve updates or more.
+        languages: Of letters for which there are other languages, those in one of them.
+    """
+
+    typos: Share
+    missing: Share
+    duplicates: Share
+    threads: Share
+    languages: Share
+
+    @functools.cached_property
+    def updates(self) -> list[tuple[float, float]]:
+        """Quantiles of the updates of a ticket."""
+        rest = 1 - self.threads
+        return [(0.0, 2.0), (rest * 5 / 9, 6.0), (rest, 12.0), (1 - self.threads / 10, 21.0), (1.0, 40.0)]
+
+    @functools.cached_property
+    def language(self) -> dict[str, float]:
+        """Weights of languages."""
+        other = self.languages
+        return {"en": 1 - other, "de": other / 2, "fr": other / 4, "es": other / 4}
+
+
+def shares(**given: Any) -> Shares:
+    """Returns the measured shares, with others in the place of some; raises msgspec.ValidationError if one is wrong."""
+    return msgspec.convert(DATA["shares"] | given, Shares, strict=False)
+
+
+MEASURED = shares()
 
 
 class Draws(Protocol):
@@ -48,7 +89,7 @@ def _kinds() -> dict[str, Kind]:
     found: dict[str, Kind] = {}
     for row in rows:
         value = row["value"]
-        texts = {name: row[name] for name in FIGURES["language"] if name in row}
+        texts = {name: row[name] for name in GREETINGS if name in row}
         subject = row.get("subject", value.replace("_", " ").capitalize())
         found[value] = Kind(value, row["area"], subject, texts, types.get(value, "question"))
     return found
@@ -99,11 +140,11 @@ def typos(rng: Draws, text: str, rate: float) -> str:
     return " ".join(words)
 
 
-GREETINGS = {"en": "Hello", "de": "Guten Tag", "fr": "Bonjour", "es": "Hola"}
+def letter(rng: Draws, complaint: str, *, name: str, language: str, length: float, misspelt: float) -> str:
+    """Returns a customer's letter of about so many characters: the complaint, asides, a signature, quoted history.
 
-
-def letter(rng: Draws, complaint: str, *, name: str, language: str = "en", length: float = 200.0) -> str:
-    """Returns a customer's letter of about so many characters: the complaint, asides, a signature, quoted history."""
+    The share `misspelt` of its words has a typo.
+    """
     greeting = GREETINGS[language]
     parts = [f"{greeting},\n\n{complaint}" if length > 70 else complaint]
     size, asides = len(parts[0]), [*POOLS["fill"][language]]
@@ -119,7 +160,7 @@ def letter(rng: Draws, complaint: str, *, name: str, language: str = "en", lengt
         line = pick(rng, POOLS["answers"] if rng.random() < 0.5 else POOLS["fill"][language])
         parts.append(f"\n> {line}")
         size += len(line) + 3
-    return typos(rng, "".join(parts), FIGURES["typos"])
+    return typos(rng, "".join(parts), misspelt)
 
 
 def complaint(kind: Kind, *, order: str, product: str, language: str = "en") -> str:

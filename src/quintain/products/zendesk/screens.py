@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
+from markupsafe import Markup
 
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Refuse, Routes, answer
 from quintain.resources.web.html import Templates, form
@@ -63,6 +65,12 @@ class FormField(NamedTuple):
         text = "" if self.value is None else str(self.value).replace("\r\n", "\n")
         return text if self.kind == "area" else text.replace("\n", "")
 
+    @property
+    def choices(self) -> Markup:
+        """The options in HTML."""
+        shown = self.shown
+        return _choices(tuple(self.options), (*shown,) if self.kind == "choices" else (shown,))
+
     def taken(self, sent: Sent) -> Any:
         """Returns the value that a form sent; the one that is shown if it sent none."""
         some = sent.get(self.name)
@@ -71,6 +79,14 @@ class FormField(NamedTuple):
         if self.kind in {"checkbox", "choices"}:  # A hidden field before them says that the form has them.
             return bool(some[-1]) if self.kind == "checkbox" else [one for one in some if one]
         return some[-1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _choices(options: tuple[tuple[str, str], ...], chosen: tuple[str, ...]) -> Markup:
+    """Returns options in HTML. Page after page has the same lists."""
+    line = Markup('<option value="{}"{}>{}</option>\n')
+    marked = ((value, Markup(" selected") if value in chosen else "", text) for value, text in options)
+    return Markup("").join(line.format(*one) for one in marked)
 
 
 def pick(name: str, label: str, value: Any, *, options: Iterable[tuple[str, str]]) -> FormField:
@@ -235,7 +251,7 @@ def admit(world: Desk, exchange: Exchange) -> None:
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:
     """Adds the headers of every answer; a refusal of a page becomes a page."""
-    if _is_page(exchange) and response.status >= 400 and response.header("content-type").startswith("application/json"):
+    if response.status >= 400 and _is_page(exchange) and response.header("content-type").startswith("application/json"):
         expired = "1" if f"{SESSION}=" in exchange.request.header("cookie") else ""
         found = see("/access/login", return_to=here(exchange), expired=expired)
         if response.status != 401:

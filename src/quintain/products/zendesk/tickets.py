@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import msgspec
@@ -52,6 +53,7 @@ _KEYS = (
     "fields", "followup_ids", "ticket_form_id", "brand_id", "allow_channelback", "allow_attachments",
     "from_messaging_channel",
 )  # fmt: skip
+_values = operator.itemgetter(*_KEYS)
 _CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
              "from_messaging_channel": False}  # fmt: skip
 
@@ -63,7 +65,7 @@ def _ticket(row: dict[str, Any], fields: list[tuple[int, str]]) -> dict[str, Any
     people = [msgspec.json.decode(row[name]) for name in ("follower_ids", "email_cc_ids") if bytes(row[name]) != b"[]"]
     row["collaborator_ids"] = sorted({one for some in people for one in some})
     row.update(_CONSTANT)
-    return {name: row[name] for name in _KEYS}
+    return dict(zip(_KEYS, _values(row), strict=True))
 
 
 def _scope(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:

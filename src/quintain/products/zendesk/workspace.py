@@ -177,7 +177,7 @@ class Draft(NamedTuple):
 
 def _people(world: Desk, *ids: int | None) -> str:
     sql = f"SELECT id, coalesce(email, id) FROM zd_users WHERE id IN ({marks(ids)})"
-    known = dict(ui.options(world, sql, *ids))
+    known = dict(ui.options(world, sql, *ids)) if ids else {}
     return ", ".join(known[str(one)] for one in ids if str(one) in known)
 
 

@@ -75,8 +75,9 @@ class CursorPage(NamedTuple):
 def offset_page(db: Database, listing: Listing, *, page: int, size: int) -> OffsetPage:
     """Returns the page with this number, from 1."""
     where = f"{listing.where} {listing.sorting()} LIMIT ? OFFSET ?"
-    records = _read(db, listing, where, *listing.values, size, (page - 1) * size)
-    return OffsetPage([row for row, _ in records], count(db, listing.kind, listing.where, *listing.values))
+    rows = [row for row, _ in _read(db, listing, where, *listing.values, size, (page - 1) * size)]
+    is_whole = page == 1 and len(rows) < size
+    return OffsetPage(rows, len(rows) if is_whole else count(db, listing.kind, listing.where, *listing.values))
 
 
 def cursor_page(

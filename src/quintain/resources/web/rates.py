@@ -6,8 +6,8 @@ import math
 
 import msgspec
 
-MOST_KEYS = 200
-"""Windows kept at most; those that have ended are removed first."""
+SWEPT = 200
+"""Number of windows at each multiple of which those that have ended are removed."""
 
 
 class Window(msgspec.Struct):
@@ -56,7 +56,7 @@ class Rates(msgspec.Struct):
         """Counts a request of this key; a window begins with its first request. A refused one is not counted."""
         window = self.windows.get(key)
         if window is None or window.ends <= now:
-            if len(self.windows) >= MOST_KEYS:
+            if len(self.windows) % SWEPT == SWEPT - 1:
                 self.windows = {name: one for name, one in self.windows.items() if one.ends > now}
             window = self.windows[key] = Window(now + period_s, 0)
         remaining = limit - window.used - 1

@@ -33,6 +33,10 @@ class Route:
     limit: str = ""
 
 
+_NUMBER, _ANY = "/number", "/any"
+"""Keys of parameters, which no segment of a path can be."""
+
+
 @dataclass
 class _Node:
     children: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
@@ -55,7 +59,7 @@ class Routes:
         """Adds a route as it is."""
         node = self._root
         for segment in route.path.strip("/").split("/"):
-            key = segment if not segment.startswith("{") else "{id}" if segment == "{id}" else "{}"
+            key = segment if not segment.startswith("{") else _NUMBER if segment == "{id}" else _ANY
             node = node.children.setdefault(key, _Node())
         if route.method not in node.routes:
             node.routes[route.method] = route
@@ -86,11 +90,8 @@ def _walk(node: _Node, segments: list[str], at: int) -> tuple[_Node, tuple[str, 
     if at == len(segments):
         return (node, ()) if node.routes else None
     segment = segments[at]
-    child = node.children.get(segment)
-    if child is not None and (found := _walk(child, segments, at + 1)) is not None:
-        return found
-    for key, fits in (("{id}", segment.isdecimal()), ("{}", True)):
-        child = node.children.get(key) if fits else None
+    for key in (segment, _NUMBER, _ANY) if segment.isdecimal() else (segment, _ANY):
+        child = node.children.get(key)
         if child is not None and (found := _walk(child, segments, at + 1)) is not None:
-            return found[0], (segment, *found[1])
+            return found if key is segment else (found[0], (segment, *found[1]))
     return None

@@ -224,7 +224,7 @@ class Web(qn.State):
     def product_of(self, host: str) -> Product:
         """Returns the product that a host names; the first one if it names none."""
         found = _products(type(self))
-        return next((one for one in found if f"{one.name}." in host), found[0])
+        return found[0] if len(found) == 1 else next((one for one in found if f"{one.name}." in host), found[0])
 
     def new_number(self) -> int:
         """Returns the next identifier of 14 digits."""
