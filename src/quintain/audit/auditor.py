@@ -17,10 +17,10 @@ from quintain import codec
 from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
-from quintain.audit.kernel.context import AuditContext, OutOfTime, spread
+from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
-from quintain.audit.kernel.loader import About, Subject
-from quintain.audit.kernel.probe import ProcessContext, reset
+from quintain.audit.kernel.loader import About, Subject, spread
+from quintain.audit.kernel.probe import reset
 from quintain.audit.report.details import detailed
 
 TASKS = 100  # default number of tasks to audit
@@ -112,10 +112,10 @@ def audit(
         stage: Check that runs after all others, in its own time, and changes none of their results.
     """
     started = time.monotonic()
-    about, _ = digest_of(subject)
-    # With the names of its tasks, a worker makes one without all before it.
-    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-    with contextlib.closing(WorkerPool(named)) as pool:
+    with contextlib.closing(WorkerPool(msgspec.structs.replace(subject, index={}))) as pool:
+        about = pool.describe(tasks)
+        if about.kind == "environment":
+            pool.subject.index.update(zip(about.tasks, spread(range(about.count), tasks), strict=True))
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.saw, ctx.digest = saw, about.fingerprint or _digest(about)
@@ -130,7 +130,7 @@ def audit(
         about=about,
         checks=tuple(done),
         findings=findings,
-        tasks=(len(ctx.tasks), len(about.tasks)),
+        tasks=(len(ctx.tasks), about.count),
         failures=failures,
         shared_probes=ctx.shared_probes,
         seed=seed,
@@ -252,9 +252,9 @@ def _begins(ctx: AuditContext) -> None:
             raise SubjectBroken(f"no task can be begun; {broken}")
 
 
-def digest_of(subject: Subject) -> tuple[About, str]:
-    """Returns the subject's description and digest."""
-    with Child(subject, ProcessContext()) as child:
+def digest_of(subject: Subject, tasks: int) -> tuple[About, str]:
+    """Returns the subject's description, with so many tasks of an environment, and its digest."""
+    with Child(subject, tasks=tasks) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 
 

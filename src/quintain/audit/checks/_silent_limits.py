@@ -48,8 +48,8 @@ def began(records: Sequence[Record], _evidence: Evidence) -> bool:
 @check("x.unknown_tasks", "silent_default", needs=("tasks",), value=72, severity="warning")
 def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a task name that does not exist is refused."""
-    if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
-        raise NotChecked("a subject of one task need not look at its name")
+    if ctx.about.count < 2 or ctx.about.kind in ("environment", "gymnasium", "scorer"):
+        raise NotChecked("a subject of one task need not look at its name, and an environment's are found by it")
     probe = Probe((ask(f"{__name__}:begin_unknown", mark="unknown"),))
     record = ctx.play_probe(probe)
     ctx.count_comparisons()

@@ -43,12 +43,13 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
-    few = len(ctx.about.tasks) <= _MAX_TASKS
+    few = ctx.about.count <= _MAX_TASKS
+    every = ctx.tasks_at(range(ctx.about.count)) if few else ctx.sample_tasks(_PAIRS)
     if few:
         full |= {task: fact.full for task, fact in beyond(ctx).items() if fact.full is not None}
-        known = {task: ctx.solution_score(task) for task in ctx.about.tasks if task not in full}
+        known = {task: ctx.solution_score(task) for task in every if task not in full}
         full |= {task: paid for task, paid in known.items() if paid is not None}
-    tasks = [task for task in (ctx.about.tasks if few else ctx.sample_tasks(_PAIRS)) if full.get(task, 0.0) > 0]
+    tasks = [task for task in every if full.get(task, 0.0) > 0]
     pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
     if not pairs:
         raise ctx.not_checked("no solution is paid under the first seed")
@@ -81,7 +82,7 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
     may_rest = bool(ctx.attribute("refusal_ok"))
     tasks = [task for task in ctx.sample_tasks(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
-    pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
+    pairs = list(_pairs(tasks, _IDLE if ctx.about.count <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
         raise ctx.not_checked("no task pays less for nothing than for its solution")
     paid = [fact.floor for fact in play_tasks(ctx, pairs, plays="idle")]

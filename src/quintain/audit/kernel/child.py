@@ -39,12 +39,15 @@ class SubjectBroken(QuintainError):
 class Child:
     """Process that has loaded the subject in a context.
 
-    `walked` holds the ops that the process itself has played. Raises UsageError if the subject does not exist, and
-    SubjectBroken if it does not load.
+    `walked` holds the ops that the process itself has played, `about` the description with `tasks` tasks of an
+    environment. Raises UsageError if the subject does not exist, and SubjectBroken if it does not load.
     """
 
-    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None) -> None:
+    def __init__(
+        self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None, *, tasks: int = 0
+    ) -> None:
         self._store = wire.StartStore() if store is None else store
+        self._index, self._told = wanted.index, len(wanted.index)
         self.context = context
         self.walked: tuple[Op, ...] = ()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
@@ -53,6 +56,7 @@ class Child:
         try:
             wire.send(self._to, foreign_modules())
             wire.send(self._to, wanted)
+            wire.send(self._to, tasks)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -99,11 +103,17 @@ class Child:
             raise (UsageError if frame.usage else SubjectBroken)(frame.error)
         return msgspec.convert(frame.about, About)
 
+    def _untold(self) -> dict[str, int]:
+        """Returns the indices that tasks got since the last probe."""
+        new = list(self._index.items())[self._told :]
+        self._told += len(new)
+        return dict(new)
+
     def walk(self, ops: Sequence[Op]) -> None:
         """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            wire.send(self._to, wire.PlayFrame(Probe(self.walked), stays=True))
+            wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._untold(), stays=True))
             self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
@@ -115,7 +125,7 @@ class Child:
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            wire.send(self._to, wire.PlayFrame(probe, list(starts)))
+            wire.send(self._to, wire.PlayFrame(probe, list(starts), self._untold()))
             while True:
                 try:
                     frame: Any = self._receiver.receive(wire.Frame, until)
@@ -182,7 +192,8 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
-    A process plays the ops in `walked` once before it plays probes, unless these are `cold`.
+    A process plays the ops in `walked` once before it plays probes, unless these are `cold`. It makes a task by the
+    index in `subject.index`, which grows.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -194,6 +205,12 @@ class WorkerPool:
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
         self.walked: tuple[Op, ...] = ()
+
+    def describe(self, tasks: int) -> About:
+        """Returns the description of the subject, with so many tasks of an environment."""
+        child = Child(self.subject, HOME, self._store, tasks=tasks)
+        self._idle.append(child)
+        return child.about
 
     def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.

@@ -17,10 +17,11 @@ from quintain.audit.facts.data import is_dict
 from quintain.contract import NOTHING, Contract
 
 from .check import Check, NotChecked
-from .child import WorkerPool
+from .child import SubjectBroken, WorkerPool
 from .finding import Confidence, Evidence, Finding, trajectory
-from .loader import About, Source, Subject
-from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score, turns
+from .loader import About, Source, Subject, spread
+from .player import TASKS_AT
+from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, ask, number, reset, same, score, turns
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -183,6 +184,24 @@ class AuditContext:
     def sample_tasks(self, count: int) -> tuple[str, ...]:
         """Returns `count` of the audited tasks, spread evenly."""
         return spread(self.tasks, count)
+
+    def not_sampled(self, count: int) -> list[int]:
+        """Returns the indices of the tasks that are not in `sample_tasks(count)`."""
+        chosen = set(spread(spread(range(self.about.count), len(self.tasks)), count))
+        return [index for index in range(self.about.count) if index not in chosen]
+
+    def tasks_at(self, indices: Sequence[int]) -> list[str]:
+        """Returns the tasks at some indices; an environment makes those whose names nobody has needed yet."""
+        if self.about.kind != "environment":
+            return [self.about.tasks[index] for index in indices]
+        known = {index: name for name, index in self.subject.index.items()}
+        if missing := [index for index in indices if index not in known]:
+            seen = self.play(ask(TASKS_AT, missing)).at("ask")
+            if not seen.fine:
+                raise SubjectBroken(f"a task cannot be made: {seen.raised}")
+            known |= zip(missing, seen.value, strict=True)
+            self.subject.index.update({known[index]: index for index in missing})
+        return [known[index] for index in indices]
 
     def walk(self) -> None:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
@@ -365,12 +384,6 @@ class AuditContext:
 
 def lowest(*some: Confidence) -> Confidence:
     return min(some, key=_CONFIDENCES.index)
-
-
-def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
-    """Returns `count` of the tasks, spread evenly; all if there are fewer."""
-    last = (len(tasks) - 1) / max(1, count - 1)
-    return tuple(tasks) if count >= len(tasks) else tuple(tasks[round(place * last)] for place in range(count))
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
