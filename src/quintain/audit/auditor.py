@@ -27,6 +27,7 @@ TASKS = 100  # default number of tasks to audit
 LIMIT_S = 30.0  # default time limit of one probe, in seconds
 LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
 _FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
+_FIRST_S = 8.0  # seconds in which checks have the machine to themselves, if there is a budget
 _GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
 
 
@@ -141,25 +142,32 @@ def audit(
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
     """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
 
-    The failure rate is measured meanwhile. A check that still computes after the budget and _GRACE_S is left to its
-    thread.
+    The failure rate is measured meanwhile, from _FIRST_S on. A check that still computes after the budget and _GRACE_S
+    is left to its thread.
     """
     _begins(ctx)
-    with contextlib.suppress(OutOfTime):  # Each check says so.
-        ctx.walk()
     contexts = [ctx.derive(check.id, check) for check in checks]
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()
-    rates = [_rate(ctx)] if all(check.alone for check in checks) else []
+    rates: list[Rate] = []
+    is_free = threading.Event()
 
     def run(waiting: Iterator[tuple[int, Check]]) -> None:
         for place, check in waiting:
             begun.add(place)
             watch(check, place, len(checks))
             results[place] = _run(check, contexts[place], found[place])
+        is_free.set()
 
-    measuring = [] if rates else [threading.Thread(target=lambda: rates.append(_rate(ctx)), daemon=True)]
+    def measures() -> None:
+        """Leaves the machine to the first checks, because their errors are told at once."""
+        is_free.wait(0.0 if ctx.until is None else min(_FIRST_S, ctx.seconds_left() / 6))
+        with contextlib.suppress(OutOfTime):
+            ctx.walk()
+        rates.append(_rate(ctx))
+
+    measuring = [threading.Thread(target=measures, daemon=True)]
     for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
         waiting = iter(list(group))
         count = 1 if is_alone else WORKERS

@@ -67,7 +67,7 @@ def _old_reads(ctx: AuditContext, every: Iterable[Walk]) -> Iterator[Finding | N
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=26)
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a write is visible at once: a wait changes no answer."""
-    every = single(ctx, 6, 3, then=(Op("wait", value=sum(DELAYS)),))
+    every = list(single(ctx, 6, 3, then=(Op("wait", value=sum(DELAYS)),)))
     cases = [(walk, op, is_warm) for walk in every for op in walk.reads for is_warm in (False, True)]
     sessions = [_session(*case, number=number) for number, case in enumerate(cases)]
     waited = ctx.play_probe(_sweep(sessions, wait=True))

@@ -192,8 +192,7 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
-    A process plays the ops in `walked` once before it plays probes, unless these are `cold`. It makes a task by the
-    index in `subject.index`, which grows.
+    A process makes a task by the index in `subject.index`, which grows.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -204,7 +203,6 @@ class WorkerPool:
         self._store = wire.StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
-        self.walked: tuple[Op, ...] = ()
 
     def describe(self, tasks: int) -> About:
         """Returns the description of the subject, with so many tasks of an environment."""
@@ -212,15 +210,15 @@ class WorkerPool:
         self._idle.append(child)
         return child.about
 
-    def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
+    def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = ()) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
-        A `cold` probe is played in a fork of a process that has played nothing. If half of the probes hang, the
-        limit is halved step by step; proofs are played in fresh processes, which always have the whole limit.
+        The child has played the ops in `walked` once, and nothing else. If half of the probes hang, the limit is
+        halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
         leaving: Child | None = None
         try:
-            leaving = child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            leaving = child = self._take(probe.context, walked if probe.context == HOME else ())
             with self._lock:
                 hangs = self._overdue > 1 and 2 * self._overdue >= self._played
                 shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))

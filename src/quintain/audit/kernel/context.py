@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import random
 import threading
@@ -21,7 +22,7 @@ from .child import SubjectBroken, WorkerPool
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject, spread
 from .player import TASKS_AT
-from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, ask, number, reset, same, score, turns
+from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record, ask, number, reset, same, score, turns
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class _AuditState:
         self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
         self.known: dict[tuple[str, ...], Any] = {}
         self.is_over, self.probes = False, 0
+        self.walked: tuple[Op, ...] = ()  # what a process plays once before it plays probes, unless they are cold
 
 
 class AuditContext:
@@ -152,11 +154,18 @@ class AuditContext:
         """Returns the ops that solve a task; None without an oracle, or if it fails (`unsolvable` reports that)."""
 
         def find(ctx: AuditContext) -> tuple[Op, ...] | None:
-            seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
-            known = seen.fine and seen.value is not None
-            return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+            return _solution(ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle"))
 
         return self.once(("oracle", task), find) if "oracle" in self.offers else None
+
+    def oracles(self, tasks: Sequence[str]) -> dict[str, tuple[Op, ...] | None]:
+        """Returns the oracle of each task; those of an environment are read in one process."""
+        new = [task for task in tasks if ("oracle", task) not in self._shared.known]
+        if self.about.kind == "environment" and "oracle" in self.offers:
+            record = self.play(*(Op("oracle", name=task) for task in new))
+            for task, seen in zip(new, record.seen, strict=False):
+                self.once(("oracle", task), functools.partial(_solution, seen))
+        return {task: self.oracle(task) for task in tasks}
 
     def solution_score(self, task: str) -> float | None:
         """Returns the score of the oracle's solution; None without a solution or a score."""
@@ -210,7 +219,8 @@ class AuditContext:
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
-        solved = {task: solves(task, (*(self.oracle(task) or ()), Op("digest"))) for task in self.sample_tasks(12)}
+        known = self.oracles(self.sample_tasks(12))
+        solved = {task: solves(task, (*(ops or ()), Op("digest"))) for task, ops in known.items()}
         walked: list[Op] = []
         for probe in solved.values():
             if {op.name for op in probe.ops if op.do == "call"} - {op.name for op in walked}:
@@ -221,15 +231,9 @@ class AuditContext:
         if is_broken or any(before[name] != after[name] for name in ("threads", "processes")):
             return
         tried = [solved[task] for task in self.sample_tasks(2)]
-        cold = [self.play_probe(probe) for probe in tried]
-        self.pool.walked, agree = tuple(walked), False
-        try:
-            warm = [self.play_probe(probe) for probe in tried]
-            pairs = list(zip(cold, warm, strict=True))
-            agree = all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs)
-        finally:
-            if not agree:
-                self.pool.walked = ()
+        pairs = [[self._in_time(probe, None, walked=ops) for ops in ((), tuple(walked))] for probe in tried]
+        if all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs):
+            self._shared.walked = tuple(walked)
 
     # --- playing ---
 
@@ -253,11 +257,14 @@ class AuditContext:
     def _each(self, probes: Sequence[Probe], limit: float | None = None, *, fresh: bool = False) -> list[Record]:
         return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
 
-    def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
+    def _in_time(
+        self, probe: Probe, limit: float | None, *, fresh: bool = False, walked: tuple[Op, ...] | None = None
+    ) -> Record:
         """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
         seconds, pool = min(self.limit if limit is None else limit, max(1.0, self.seconds_left())), self.pool
         if self.seconds_left() > 0:
-            record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
+            walked = walked if walked is not None else () if self.cold else self._shared.walked
+            record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, walked)
             if not record.died.startswith(OVERDUE) or self.seconds_left() > 0:
                 return record
         raise OutOfTime("the budget is spent")
@@ -380,6 +387,11 @@ class AuditContext:
             tried = [self._records(probes, evidence, fresh=True) for _ in range(2)]
             held = [play for play in tried if play is not None]
         return ("proven" if len(held) == 2 else "likely" if held else None), held[0] if held else []
+
+
+def _solution(seen: OpResult, _ctx: AuditContext | None = None) -> tuple[Op, ...] | None:
+    known = seen.fine and seen.value is not None
+    return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
 
 
 def lowest(*some: Confidence) -> Confidence:
