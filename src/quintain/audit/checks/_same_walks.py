@@ -288,13 +288,10 @@ def walked(ctx: AuditContext, walk: Walk) -> list[OldRead] | None:
 # --- proofs ---
 
 
-def stale_or_moved(ctx: AuditContext, old: OldRead) -> Finding | None:
-    """Returns a finding if a read is old, or depends on when other reads were made in an equal world."""
-    return (shown(ctx, old) if old.is_old else None) or moved(ctx, old)
-
-
 def shown(ctx: AuditContext, old: OldRead) -> Finding | None:
     """The finding that a read is old: asked once before, or twice, or among all the others."""
+    if not old.is_old:
+        return None
     start, (write,), reads, op = old.walk.start, old.walk.steps, old.walk.reads, old.read
     probes = [Probe((*start, *some, op.marked(NEW))) for some in ((), (write,))]
     without, brought = (record.at(NEW) for record in ctx.play_all(probes))

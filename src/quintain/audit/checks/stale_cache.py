@@ -8,7 +8,7 @@ separated from a wrong answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
@@ -20,7 +20,7 @@ from ._same_cache import confused, scored, variants
 from ._same_reads import HERE
 from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads
 from ._same_splits import apart, differing, pair, split
-from ._same_walks import TEACHES, Walk, parts, single, stale_or_moved, walked, walks
+from ._same_walks import TEACHES, Walk, moved, parts, shown, single, walked, walks
 
 __all__ = ["cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "visible_at_once"]
 MAX_FINDINGS = 2
@@ -54,13 +54,13 @@ def _old_reads(ctx: AuditContext, every: Iterable[Walk]) -> Iterator[Finding | N
         found = walked(ctx, walk)
         if found is None:  # The episode does not bear so many calls.
             found = walked(ctx, walk._replace(steps=walk.steps[:4], reads=walk.reads[:4])) or []
-        for old in found:
-            (write,) = old.walk.steps
-            key = (write.name or write.do, old.read.name)
-            if key not in tried and reported < MAX_FINDINGS and len(tried) < TRIES:
-                tried.add(key)
-                finding = stale_or_moved(ctx, old)
-                reported += finding is not None
+        by_key = {(old.walk.steps[0].name or old.walk.steps[0].do, old.read.name): old for old in reversed(found)}
+        new = [key for key in reversed(by_key) if key not in tried][: TRIES - len(tried)]
+        tried.update(new)
+        # An old answer is shown in a few plays; what else may differ takes many.
+        for prove, old in product((shown, moved), map(by_key.__getitem__, new)):
+            if reported < MAX_FINDINGS and (finding := prove(ctx, old)):
+                reported += 1
                 yield finding
 
 

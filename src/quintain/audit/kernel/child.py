@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from .loader import About, Subject
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
 
+T = TypeVar("T")
+R = TypeVar("R")
 WORKERS = max(2, os.cpu_count() or 1)
 _IDLE = 3 * WORKERS  # number of idle children to keep
 _SHORTEST_S = 0.5  # shortest time limit of a probe, in seconds, if most of them hang
@@ -205,9 +207,14 @@ class WorkerPool:
         self._played = self._overdue = 0
 
     def describe(self, tasks: int) -> About:
-        """Returns the description of the subject, with so many tasks of an environment."""
+        """Returns the description of the subject, with so many tasks of an environment; other processes start, too."""
+        found = list(self._executor.map(self._start, (tasks, *[0] * (WORKERS - 1))))
+        return found[0]
+
+    def _start(self, tasks: int) -> About:
         child = Child(self.subject, HOME, self._store, tasks=tasks)
-        self._idle.append(child)
+        with self._lock:
+            self._idle.append(child)
         return child.about
 
     def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = ()) -> Record:
@@ -235,16 +242,20 @@ class WorkerPool:
                 leaving.close()
         return record
 
-    def fresh(self, probe: Probe, limit: float) -> Record:
-        with Child(self.subject, probe.context, self._store) as child:
-            try:
-                return child.play(probe, limit)
-            except SubjectBroken as error:
-                return Record(probe.ops, (), str(error))
+    def fresh(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+        """Plays probes of one context in forks of a process that has played nothing."""
+        records: list[Record] = []
+        with Child(self.subject, probes[0].context, self._store) as child:
+            for probe in probes:
+                try:
+                    records.append(child.play(probe, limit))
+                except SubjectBroken as error:
+                    records.append(Record(probe.ops, (), str(error)))
+        return records
 
-    def each(self, play: Callable[[Probe], Record], probes: Sequence[Probe]) -> list[Record]:
+    def each(self, play: Callable[[T], R], some: Sequence[T]) -> list[R]:
         """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
-        return list(self._executor.map(play, probes))
+        return list(self._executor.map(play, some))
 
     def _take(self, context: ProcessContext, walked: tuple[Op, ...]) -> Child:
         with self._lock:

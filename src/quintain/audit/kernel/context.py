@@ -231,7 +231,7 @@ class AuditContext:
         if is_broken or any(before[name] != after[name] for name in ("threads", "processes")):
             return
         tried = [solved[task] for task in self.sample_tasks(2)]
-        pairs = [[self._in_time(probe, None, walked=ops) for ops in ((), tuple(walked))] for probe in tried]
+        pairs = [[self._in_time(probe, None, ops) for ops in ((), tuple(walked))] for probe in tried]
         if all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs):
             self._shared.walked = tuple(walked)
 
@@ -243,7 +243,7 @@ class AuditContext:
 
     def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
         self._count(1)
-        return self._in_time(probe, limit)
+        return self._in_time(probe, limit, self._walked)
 
     def play_all(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
         """Plays many probes, on all cores."""
@@ -254,20 +254,43 @@ class AuditContext:
             found += self._each(part, limit)
         return found
 
-    def _each(self, probes: Sequence[Probe], limit: float | None = None, *, fresh: bool = False) -> list[Record]:
-        return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
+    def _each(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
+        return self.pool.each(lambda probe: self._in_time(probe, limit, self._walked), probes)
 
-    def _in_time(
-        self, probe: Probe, limit: float | None, *, fresh: bool = False, walked: tuple[Op, ...] | None = None
-    ) -> Record:
-        """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
-        seconds, pool = min(self.limit if limit is None else limit, max(1.0, self.seconds_left())), self.pool
+    @property
+    def _walked(self) -> tuple[Op, ...]:
+        return () if self.cold else self._shared.walked
+
+    def _in_time(self, probe: Probe, limit: float | None, walked: tuple[Op, ...]) -> Record:
+        return self._whole(lambda seconds: [self.pool.play(probe, seconds, walked)], limit)[0]
+
+    def _whole(self, play: Callable[[float], list[Record]], limit: float | None = None) -> list[Record]:
+        """Plays probes; raises OutOfTime if the budget is spent, or ended one of them instead of its limit."""
         if self.seconds_left() > 0:
-            walked = walked if walked is not None else () if self.cold else self._shared.walked
-            record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, walked)
-            if not record.died.startswith(OVERDUE) or self.seconds_left() > 0:
-                return record
+            records = play(min(self.limit if limit is None else limit, max(1.0, self.seconds_left())))
+            if self.seconds_left() > 0 or not any(record.died.startswith(OVERDUE) for record in records):
+                return records
         raise OutOfTime("the budget is spent")
+
+    def _fresh(self, probes: Sequence[Probe], plays: int = 1) -> list[Record]:
+        """Plays probes several times, in processes that have played nothing before.
+
+        Those of one play of an environment share a process, in which each is a fork, unless they are equal: what
+        differs from process to process must not hide.
+        """
+        size, shares = len(probes), self.about.kind == "environment"
+        every, groups = [*probes] * plays, dict[Any, list[int]]()
+        for place, probe in enumerate(every):
+            at = place % size
+            key = (place // size, probe.context, probes[:at].count(probe) if shares else at)
+            groups.setdefault(key, []).append(place)
+
+        def play(places: list[int]) -> list[Record]:
+            return self._whole(lambda seconds: self.pool.fresh([every[place] for place in places], seconds))
+
+        played = zip(groups.values(), self.pool.each(play, list(groups.values())), strict=True)
+        found = {place: record for places, records in played for place, record in zip(places, records, strict=True)}
+        return [found[place] for place in range(len(every))]
 
     def count_comparisons(self, count: int = 1) -> None:
         """Adds to the number of comparisons; a check that makes none is `not_checked`."""
@@ -367,7 +390,7 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            if holds(records := self._each(probes, fresh=fresh), evidence):
+            if holds(records := self._fresh(probes) if fresh else self._each(probes), evidence):
                 return records
         return None
 
@@ -380,7 +403,7 @@ class AuditContext:
             return (at_most, shown) if shown is not None else (None, [])
         if evidence.tries == 1:  # Both at once.
             self._count(2 * len(probes))
-            records = self._each((*probes, *probes), fresh=True)
+            records = self._fresh(probes, 2)
             holds, plays = find_relation(evidence.relation), (records[: len(probes)], records[len(probes) :])
             held = [play for play in plays if holds(play, evidence)]
         else:
