@@ -61,6 +61,64 @@ def test_the_failure_rate_takes_no_more_episodes_than_it_needs_within_a_budget(t
     assert [audit(many, [], budget=one).failures.episodes for one in (60.0, None)] == [9, 12]
 
 
+MANY = """
+import quintain as qn
+
+
+class Desk(qn.State):
+    noted: int = 0
+
+    @qn.tool
+    def note(self) -> int:
+        "Note something."
+        self.noted += 1
+        return self.noted
+
+
+@qn.reward
+async def noted(outcome: qn.Outcome[Desk]) -> float:
+    return float(outcome.state.noted > 0)
+
+
+def make(index: int) -> qn.Task[Desk]:
+    with open(FILE, "a") as file:
+        file.write(f"{index}\\n")
+    return qn.Task(id=f"t{index:x}", prompt="Note it.", start=Desk, solution=[("note", {})])
+
+
+env = qn.Environment(
+    "many",
+    tasks=lambda _: qn.Tasks(1_000_000, make),
+    harness=qn.ToolLoop("Be brief."),
+    verifier=qn.Verifier(noted),
+    state=Desk,
+)
+"""
+
+
+def test_of_a_million_tasks_only_those_that_are_used_are_made(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (tmp_path / "many.py").write_text(MANY.replace("FILE", repr(str(made))))
+    some = {0, 333333, 666666, 999999}
+
+    def named(ctx: AuditContext) -> Iterator[Any]:
+        assert set(map(int, made.read_text().split())) <= some
+        assert ctx.tasks == tuple(f"t{index:x}" for index in sorted(some))
+        assert ctx.about.count == 1_000_000
+        assert len(ctx.not_sampled(4)) == 999_996
+        assert ctx.tasks_at([7, 333333, 8]) == ["t7", "t51615", "t8"]
+        assert ctx.solution_score("t8") == 1.0
+        ctx.count_comparisons()
+        yield ctx.finding("a note is paid", Probe((reset("t7"), call("note"), score())), marks=("score",))
+
+    check = Check(id="named", class_="races", run=named)
+    report = audit(Subject(f"{tmp_path / 'many.py'}:env"), [check], tasks=4, budget=60.0)
+    assert [(one.check, one.status, one.reason) for one in report.checks] == [("named", "checked", "")]
+    assert [(one.confidence, one.tasks) for one in report.findings] == [("proven", ("t7",))]
+    assert report.tasks == (4, 1_000_000)
+    assert set(map(int, made.read_text().split())) == {*some, 7, 8}
+
+
 def test_checks_run_by_descending_value(desk: Subject) -> None:
     seen: list[str] = []
     checks = [made(name, looks, value=value, alone=True) for name, value in (("a", 1), ("b", 3), ("c", 2))]
