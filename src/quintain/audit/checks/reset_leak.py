@@ -41,7 +41,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     ops = _side_by_side(scripts)
     usual = ctx.play(*ops)
     found = ReportedDifferences()
-    for script, gap in _splits(ctx, usual, ctx.pool.fresh(Probe(ops), ctx.limit), scripts=scripts):
+    for script, gap in _splits(ctx, usual, ctx.pool.fresh([Probe(ops)], ctx.limit)[0], scripts=scripts):
         if found.wants(gap.key):
             yield found.tried(gap.key, _by_itself(ctx, script, gap))
     if found:
@@ -61,7 +61,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     beginning = (Op(state_op(ctx)),) if state_op(ctx) else ()
     scripts = [marked((reset(task, seed=seed), *beginning, *reads(ctx, task, 3))) for seed in seeds]
     ops = _side_by_side(scripts)
-    gaps = _splits(ctx, ctx.play(*ops), ctx.pool.fresh(Probe(ops), ctx.limit), scripts=scripts)
+    gaps = _splits(ctx, ctx.play(*ops), ctx.pool.fresh([Probe(ops)], ctx.limit)[0], scripts=scripts)
     varied = [script for script, _ in gaps]
     if not varied:
         return

@@ -41,8 +41,9 @@ class SubjectBroken(QuintainError):
 class Child:
     """Process that has loaded the subject in a context.
 
-    `walked` holds the ops that the process itself has played, `about` the description with `tasks` tasks of an
-    environment. Raises UsageError if the subject does not exist, and SubjectBroken if it does not load.
+    `walked` holds the ops that the process itself has played, `tasks` those that its forks have begun. An environment
+    is described with as many tasks as are asked for. Raises UsageError if the subject does not exist, and SubjectBroken
+    if it does not load.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Child:
         self._index, self._told = wanted.index, len(wanted.index)
         self.context = context
         self.walked: tuple[Op, ...] = ()
+        self.tasks: set[str] = set()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start(wanted.env)
@@ -118,6 +120,7 @@ class Child:
             wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._untold(), stays=True))
             self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
+            self.close()
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
     def play(self, probe: Probe, limit: float) -> Record:
@@ -225,7 +228,7 @@ class WorkerPool:
         """
         leaving: Child | None = None
         try:
-            leaving = child = self._take(probe.context, walked if probe.context == HOME else ())
+            leaving = child = self._take(probe, walked if probe.context == HOME else ())
             with self._lock:
                 hangs = self._overdue > 1 and 2 * self._overdue >= self._played
                 shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
@@ -257,14 +260,18 @@ class WorkerPool:
         """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
         return list(self._executor.map(play, some))
 
-    def _take(self, context: ProcessContext, walked: tuple[Op, ...]) -> Child:
+    def _take(self, probe: Probe, walked: tuple[Op, ...]) -> Child:
+        """Returns a child that has played nothing or `walked`, best one that has read the start states of the tasks."""
+        context, tasks = probe.context, {op.name for op in probe.ops if op.do == "reset"}
         with self._lock:
-            for place, child in enumerate(self._idle):
-                if child.context == context and child.walked == walked:
-                    return self._idle.pop(place)
-        child = Child(self.subject, context, self._store)
-        if walked:
+            some = [one for one in self._idle if one.context == context and one.walked in (walked, ())]
+            child = max(some, key=lambda one: (len(one.walked), len(one.tasks & tasks)), default=None)
+            if child is not None:
+                self._idle.remove(child)
+        child = Child(self.subject, context, self._store) if child is None else child
+        if walked and not child.walked:
             child.walk(walked)
+        child.tasks |= tasks
         return child
 
     def close(self) -> None:
