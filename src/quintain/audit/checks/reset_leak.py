@@ -29,7 +29,7 @@ SPARE = 8
 """Turns that an episode must bear besides those of a script that goes back."""
 
 
-@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=67)
+@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=70)
 def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same task, seed and calls give the same episode in every process."""
     first = ctx.tasks[0]
@@ -54,7 +54,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield found.tried(gap.key, finding)
 
 
-@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=50)
+@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=65)
 def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that variation between episodes is decided by the seed."""
     task, seeds = ctx.sample_tasks(1)[0], (0, 1, 7, 12345)
@@ -80,7 +80,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     )
 
 
-@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=68)
+@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=42)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
     found = ReportedDifferences()
@@ -100,7 +100,7 @@ def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=wide_ways, found=found)
 
 
-@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=38)
+@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=21)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
     found = ReportedDifferences()

@@ -35,13 +35,13 @@ DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
 
 
-@check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=67)
+@check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=80)
 def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after a write give the same with and without reads before it."""
     return _old_reads(ctx, (part for walk in single(ctx) for part in parts(ctx, walk)))
 
 
-@check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=29)
+@check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=100)
 def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that reads after many writes of all tools equal those of a session without earlier reads."""
     return _old_reads(ctx, walks(ctx, WALKS))
@@ -64,7 +64,7 @@ def _old_reads(ctx: AuditContext, every: Iterable[Walk]) -> Iterator[Finding | N
                 yield finding
 
 
-@check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=26)
+@check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=88)
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a write is visible at once: a wait changes no answer."""
     every = list(single(ctx, 6, 3, then=(Op("wait", value=sum(DELAYS)),)))
@@ -114,7 +114,7 @@ def _sweep(sessions: Sequence[list[Op]], *, wait: bool, most: int = len(DELAYS))
     return Probe(tuple(ops))
 
 
-@check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=24)
+@check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=13)
 def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a read answers for its own arguments, not for those of the read before."""
     by_task = variants(ctx)
@@ -145,7 +145,7 @@ def _is_mixed(ctx: AuditContext, records: Sequence[Record], row: Sequence[Op], *
     return any(not apart(each, other_first, ctx.volatile) for each in wrong)
 
 
-@check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=35)
+@check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=14)
 def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call answers for its own session and task, not for an earlier one with equal arguments."""
     found: set[str] = set()
@@ -170,7 +170,7 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
                         yield finding
 
 
-@check("x.score_is_now", "stale_cache", needs=("tasks",), value=54)
+@check("x.score_is_now", "stale_cache", needs=("tasks",), value=16)
 def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the score is that of the current state, even after an earlier request."""
     mark = "step score"

@@ -37,7 +37,7 @@ _IDLE = 48  # Pairs of a task and a seed in which nothing is done.
 _MAX_SEEDS = 12  # Seeds of one task in which nothing is done.
 
 
-@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
+@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=26)
 def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution of a task under one seed works under others."""
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
@@ -72,7 +72,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         )  # fmt: skip
 
 
-@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=82)
+@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=49)
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)
@@ -110,7 +110,7 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     yield from every[:count]
 
 
-@check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
+@check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=86)
 def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each task's own solution works and earns the highest reward."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.solution == "known"}
@@ -196,7 +196,7 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
         )  # fmt: skip
 
 
-@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
+@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=28)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that doing nothing, or saying nothing, is not paid like solving."""
     idle = {task: fact.floor for task, fact in _known(ctx).items()}
@@ -238,7 +238,7 @@ def _ceiling(ctx: AuditContext, task: str) -> float:
     return full if full is not None and full > 0 else TOP
 
 
-@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=92)
+@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
 def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution fits into the number of calls that an episode allows."""
     allowed = ctx.attribute("budget")
@@ -262,7 +262,7 @@ def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
-@check("x.task_set", "unsolvable", value=50)
+@check("x.task_set", "unsolvable", value=29)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tasks exist, that each has a whole prompt, and that equal prompts want the same."""
     tasks = ctx.sample_tasks(20)
