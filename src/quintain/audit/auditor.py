@@ -150,7 +150,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()
-    rates: list[Rate] = []
+    rates = [_rate(ctx)] if all(check.alone for check in checks) else []
     is_free = threading.Event()
 
     def run(waiting: Iterator[tuple[int, Check]]) -> None:
@@ -167,7 +167,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
             ctx.walk()
         rates.append(_rate(ctx))
 
-    measuring = [threading.Thread(target=measures, daemon=True)]
+    measuring = [] if rates else [threading.Thread(target=measures, daemon=True)]
     for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
         waiting = iter(list(group))
         count = 1 if is_alone else WORKERS

@@ -20,7 +20,7 @@ from ._same_cache import confused, scored, variants
 from ._same_reads import HERE
 from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads
 from ._same_splits import apart, differing, pair, split
-from ._same_walks import TEACHES, Walk, moved, parts, shown, single, walked, walks
+from ._same_walks import TEACHES, OldRead, Walk, moved, parts, shown, single, walked, walks
 
 __all__ = ["cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "visible_at_once"]
 MAX_FINDINGS = 2
@@ -54,14 +54,19 @@ def _old_reads(ctx: AuditContext, every: Iterable[Walk]) -> Iterator[Finding | N
         found = walked(ctx, walk)
         if found is None:  # The episode does not bear so many calls.
             found = walked(ctx, walk._replace(steps=walk.steps[:4], reads=walk.reads[:4])) or []
-        by_key = {(old.walk.steps[0].name or old.walk.steps[0].do, old.read.name): old for old in reversed(found)}
-        new = [key for key in reversed(by_key) if key not in tried][: TRIES - len(tried)]
+        by_key: dict[tuple[str, str], OldRead] = {}
+        for old in found:
+            by_key.setdefault((old.walk.steps[0].name or old.walk.steps[0].do, old.read.name), old)
+        new = [key for key in by_key if key not in tried][: TRIES - len(tried)]
         tried.update(new)
         # An old answer is shown in a few plays; what else may differ takes many.
-        for prove, old in product((shown, moved), map(by_key.__getitem__, new)):
-            if reported < MAX_FINDINGS and (finding := prove(ctx, old)):
+        for prove, key in product((shown, moved), new):
+            if reported < MAX_FINDINGS and key in by_key and (finding := prove(ctx, by_key[key])):
                 reported += 1
+                del by_key[key]
                 yield finding
+        if reported == MAX_FINDINGS or len(tried) == TRIES:
+            return
 
 
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=88)
