@@ -96,7 +96,7 @@ env = qn.Environment(
 """
 
 
-def test_of_a_million_tasks_only_those_that_are_used_are_made(tmp_path: Path) -> None:
+def test_an_audit_makes_only_the_tasks_that_it_uses(tmp_path: Path) -> None:
     made = tmp_path / "made"
     (tmp_path / "many.py").write_text(MANY.replace("FILE", repr(str(made))))
     some = {0, 333333, 666666, 999999}

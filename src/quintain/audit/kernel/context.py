@@ -200,7 +200,7 @@ class AuditContext:
         return [index for index in range(self.about.count) if index not in chosen]
 
     def tasks_at(self, indices: Sequence[int]) -> list[str]:
-        """Returns the tasks at some indices; an environment makes those whose names nobody has needed yet."""
+        """Returns the tasks at some indices; an environment makes those whose names are unknown."""
         if self.about.kind != "environment":
             return [self.about.tasks[index] for index in indices]
         known = {index: name for name, index in self.subject.index.items()}

@@ -49,7 +49,7 @@ def main(inward: int, outward: int) -> None:
     try:
         if wanted.mutant is not None:
             install(wanted.mutant)
-        worker = _Worker(inward, outward, load_subject(wanted), wanted.index)
+        worker = _Worker(inward, outward, load_subject(wanted), index=wanted.index)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
         wire.send(outward, _unloaded(error))
         return
@@ -60,7 +60,7 @@ def main(inward: int, outward: int) -> None:
 class _Worker:
     """Process that has loaded the subject."""
 
-    def __init__(self, inward: int, outward: int, opened: LoadedSubject, index: dict[str, int]) -> None:
+    def __init__(self, inward: int, outward: int, opened: LoadedSubject, *, index: dict[str, int]) -> None:
         self._in, self._out, self._opened, self._index = inward, outward, opened, index
         self._made: set[str] = set()
         self._starts = wire.StartStates()
