@@ -119,17 +119,18 @@ def test_an_audit_makes_only_the_tasks_that_it_uses(tmp_path: Path) -> None:
     assert set(map(int, made.read_text().split())) == {*some, 7, 8}
 
 
-def test_checks_run_by_descending_value(desk: Subject) -> None:
+def test_checks_begin_by_descending_value(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "WORKERS", 1)
     seen: list[str] = []
-    checks = [made(name, looks, value=value, alone=True) for name, value in (("a", 1), ("b", 3), ("c", 2))]
+    checks = [made(name, looks, value=value) for name, value in (("a", 1), ("b", 3), ("c", 2))]
     report = audit(desk, ordered(checks), watch=lambda check, place, count: seen.append(check.id))
     assert seen == [one.check for one in report.checks] == ["b", "c", "a"]
     assert {one.status for one in report.checks} == {"checked"}
 
 
-@pytest.mark.parametrize("is_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, is_alone: bool) -> None:
-    checks = [made("slow", computes, alone=is_alone), made("later", looks, alone=True)]
+def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "WORKERS", 1)
+    checks = [made("slow", computes), made("later", looks)]
     started = time.monotonic()
     report = audit(desk, checks, budget=5.0)
     assert time.monotonic() - started < 30

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +139,7 @@ def audit(
 
 
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
-    """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
+    """Runs checks on all cores and returns results in order.
 
     The failure rate is measured meanwhile, from _FIRST_S on. A check that still computes after the budget and _GRACE_S
     is left to its thread.
@@ -150,10 +149,10 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()
-    rates = [_rate(ctx)] if all(check.alone for check in checks) else []
-    is_free = threading.Event()
+    rates: list[Rate] = []
+    waiting, is_free = iter(list(enumerate(checks))), threading.Event()
 
-    def run(waiting: Iterator[tuple[int, Check]]) -> None:
+    def run() -> None:
         for place, check in waiting:
             begun.add(place)
             watch(check, place, len(checks))
@@ -167,14 +166,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
             ctx.walk()
         rates.append(_rate(ctx))
 
-    measuring = [] if rates else [threading.Thread(target=measures, daemon=True)]
-    for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
-        waiting = iter(list(group))
-        count = 1 if is_alone else WORKERS
-        threads = [threading.Thread(target=run, args=(waiting,), daemon=True) for _ in range(count)]
-        if not is_alone:
-            threads, measuring = threads + measuring, []
-        _join(threads, ctx)
+    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * WORKERS, measures)], ctx)
     for place, check in enumerate(checks):
         late: Status = "partly" if found[place] else "not_checked"
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"

@@ -50,7 +50,7 @@ class Child:
         self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None, *, tasks: int = 0
     ) -> None:
         self._store = wire.StartStore() if store is None else store
-        self._index, self._told = wanted.index, len(wanted.index)
+        self._index = wanted.index
         self.context = context
         self.walked: tuple[Op, ...] = ()
         self.tasks: set[str] = set()
@@ -107,17 +107,11 @@ class Child:
             raise (UsageError if frame.usage else SubjectBroken)(frame.error)
         return msgspec.convert(frame.about, About)
 
-    def _untold(self) -> dict[str, int]:
-        """Returns the indices that tasks got since the last probe."""
-        new = list(self._index.items())[self._told :]
-        self._told += len(new)
-        return dict(new)
-
     def walk(self, ops: Sequence[Op]) -> None:
         """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._untold(), stays=True))
+            wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._index, stays=True))
             self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
             self.close()
@@ -130,7 +124,7 @@ class Child:
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            wire.send(self._to, wire.PlayFrame(probe, list(starts), self._untold()))
+            wire.send(self._to, wire.PlayFrame(probe, list(starts), self._index))
             while True:
                 try:
                     frame: Any = self._receiver.receive(wire.Frame, until)
@@ -211,8 +205,7 @@ class WorkerPool:
 
     def describe(self, tasks: int) -> About:
         """Returns the description of the subject, with so many tasks of an environment; other processes start, too."""
-        found = list(self._executor.map(self._start, (tasks, *[0] * (WORKERS - 1))))
-        return found[0]
+        return next(self._executor.map(self._start, (tasks, *[0] * (WORKERS - 1))))
 
     def _start(self, tasks: int) -> About:
         child = Child(self.subject, HOME, self._store, tasks=tasks)
