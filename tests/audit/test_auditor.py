@@ -61,17 +61,76 @@ def test_the_failure_rate_takes_no_more_episodes_than_it_needs_within_a_budget(t
     assert [audit(many, [], budget=one).failures.episodes for one in (60.0, None)] == [9, 12]
 
 
-def test_checks_run_by_descending_value(desk: Subject) -> None:
+MANY = """
+import quintain as qn
+
+
+class Desk(qn.State):
+    noted: int = 0
+
+    @qn.tool
+    def note(self) -> int:
+        "Note something."
+        self.noted += 1
+        return self.noted
+
+
+@qn.reward
+async def noted(outcome: qn.Outcome[Desk]) -> float:
+    return float(outcome.state.noted > 0)
+
+
+def make(index: int) -> qn.Task[Desk]:
+    with open(FILE, "a") as file:
+        file.write(f"{index}\\n")
+    return qn.Task(id=f"t{index:x}", prompt="Note it.", start=Desk, solution=[("note", {})])
+
+
+env = qn.Environment(
+    "many",
+    tasks=lambda _: qn.Tasks(1_000_000, make),
+    harness=qn.ToolLoop("Be brief."),
+    verifier=qn.Verifier(noted),
+    state=Desk,
+)
+"""
+
+
+def test_an_audit_makes_only_the_tasks_that_it_uses(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (tmp_path / "many.py").write_text(MANY.replace("FILE", repr(str(made))))
+    some = {0, 333333, 666666, 999999}
+
+    def named(ctx: AuditContext) -> Iterator[Any]:
+        assert set(map(int, made.read_text().split())) <= some
+        assert ctx.tasks == tuple(f"t{index:x}" for index in sorted(some))
+        assert ctx.about.count == 1_000_000
+        assert len(ctx.not_sampled(4)) == 999_996
+        assert ctx.tasks_at([7, 333333, 8]) == ["t7", "t51615", "t8"]
+        assert ctx.solution_score("t8") == 1.0
+        ctx.count_comparisons()
+        yield ctx.finding("a note is paid", Probe((reset("t7"), call("note"), score())), marks=("score",))
+
+    check = Check(id="named", class_="races", run=named)
+    report = audit(Subject(f"{tmp_path / 'many.py'}:env"), [check], tasks=4, budget=60.0)
+    assert [(one.check, one.status, one.reason) for one in report.checks] == [("named", "checked", "")]
+    assert [(one.confidence, one.tasks) for one in report.findings] == [("proven", ("t7",))]
+    assert report.tasks == (4, 1_000_000)
+    assert set(map(int, made.read_text().split())) == {*some, 7, 8}
+
+
+def test_checks_begin_by_descending_value(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "WORKERS", 1)
     seen: list[str] = []
-    checks = [made(name, looks, value=value, alone=True) for name, value in (("a", 1), ("b", 3), ("c", 2))]
+    checks = [made(name, looks, value=value) for name, value in (("a", 1), ("b", 3), ("c", 2))]
     report = audit(desk, ordered(checks), watch=lambda check, place, count: seen.append(check.id))
     assert seen == [one.check for one in report.checks] == ["b", "c", "a"]
     assert {one.status for one in report.checks} == {"checked"}
 
 
-@pytest.mark.parametrize("is_alone", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, is_alone: bool) -> None:
-    checks = [made("slow", computes, alone=is_alone), made("later", looks, alone=True)]
+def test_a_check_that_computes_beyond_the_budget_is_left(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "WORKERS", 1)
+    checks = [made("slow", computes), made("later", looks)]
     started = time.monotonic()
     report = audit(desk, checks, budget=5.0)
     assert time.monotonic() - started < 30

@@ -281,7 +281,7 @@ def test_probe_limits_shrink_when_most_probes_hang_except_in_fresh_processes(pat
     try:
         died = [pool.play(hangs, 0.9).died for _ in range(4)]
         fine = [pool.play(Probe((reset("buy 0"), call("stock"))), 9.0).died for _ in range(5)]
-        died += [pool.play(hangs, 0.9).died, pool.fresh(hangs, 0.9).died]
+        died += [pool.play(hangs, 0.9).died, pool.fresh([hangs], 0.9)[0].died]
     finally:
         pool.close()
     assert fine == [""] * 5

@@ -48,7 +48,7 @@ def checked(class_: str, **more: Any) -> CheckResult:
 
 
 def report(*findings: Finding, **more: Any) -> Report:
-    about = About("plain", ("a", "b"), (), frozenset({"reset"}), {}, ())
+    about = About("plain", ("a", "b"), 2, (), frozenset({"reset"}), {}, ())
     made: dict[str, Any] = {
         "subject": Subject("f.py:F", {"twin": "x"}), "kind": "plain", "digest": "d", "about": about,
         "checks": (checked("races"), checked("judge", status="not_checked", reason="no judge")), "findings": findings,
@@ -222,7 +222,7 @@ def test_a_certificate_says_why_it_does_not_hold() -> None:
 def test_any_digest_that_differs_voids(tmp_path: Path) -> None:
     source = tmp_path / "env.py"
     source.write_text("one")
-    about = About("plain", ("a",), (), frozenset(), {}, (Source(str(source), "S"),))
+    about = About("plain", ("a",), 1, (), frozenset(), {}, (Source(str(source), "S"),))
     made = certificate.certificate(report(about=about))
     source.write_text("two")
     assert [line.partition(":")[0] for line in certificate.void(made, certificate.digests(about, "d"))] == [str(source)]

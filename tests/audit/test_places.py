@@ -36,7 +36,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def about(*sources: Source) -> About:
-    return About("plain", ("ann",), (), frozenset(), {}, sources)
+    return About("plain", ("ann",), 1, (), frozenset(), {}, sources)
 
 
 def finding(tool: str, part: Component = "S") -> Finding:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,17 @@ from quintain import codec
 from quintain.audit.facts.failure_rate import ENOUGH, Rate, measure
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
-from quintain.audit.kernel.context import AuditContext, OutOfTime, spread
+from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
-from quintain.audit.kernel.loader import About, Subject
-from quintain.audit.kernel.probe import ProcessContext, reset
+from quintain.audit.kernel.loader import About, Subject, spread
+from quintain.audit.kernel.probe import reset
 from quintain.audit.report.details import detailed
 
 TASKS = 100  # default number of tasks to audit
 LIMIT_S = 30.0  # default time limit of one probe, in seconds
 LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
 _FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
+_FIRST_S = 8.0  # seconds in which checks have the machine to themselves, if there is a budget
 _GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
 
 
@@ -112,10 +112,10 @@ def audit(
         stage: Check that runs after all others, in its own time, and changes none of their results.
     """
     started = time.monotonic()
-    about, _ = digest_of(subject)
-    # With the names of its tasks, a worker makes one without all before it.
-    named = msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject
-    with contextlib.closing(WorkerPool(named)) as pool:
+    with contextlib.closing(WorkerPool(msgspec.structs.replace(subject, index={}))) as pool:
+        about = pool.describe(tasks)
+        if about.kind == "environment":
+            pool.subject.index.update(zip(about.tasks, spread(range(about.count), tasks), strict=True))
         until = None if budget is None else started + _FOR_CHECKS * budget
         ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         ctx.saw, ctx.digest = saw, about.fingerprint or _digest(about)
@@ -130,7 +130,7 @@ def audit(
         about=about,
         checks=tuple(done),
         findings=findings,
-        tasks=(len(ctx.tasks), len(about.tasks)),
+        tasks=(len(ctx.tasks), about.count),
         failures=failures,
         shared_probes=ctx.shared_probes,
         seed=seed,
@@ -139,34 +139,34 @@ def audit(
 
 
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
-    """Runs checks on all cores, those marked `alone` one at a time, and returns results in order.
+    """Runs checks on all cores and returns results in order.
 
-    The failure rate is measured meanwhile. A check that still computes after the budget and _GRACE_S is left to its
-    thread.
+    The failure rate is measured meanwhile, from _FIRST_S on. A check that still computes after the budget and _GRACE_S
+    is left to its thread.
     """
     _begins(ctx)
-    with contextlib.suppress(OutOfTime):  # Each check says so.
-        ctx.walk()
     contexts = [ctx.derive(check.id, check) for check in checks]
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()
-    rates = [_rate(ctx)] if all(check.alone for check in checks) else []
+    rates: list[Rate] = []
+    waiting, is_free = iter(list(enumerate(checks))), threading.Event()
 
-    def run(waiting: Iterator[tuple[int, Check]]) -> None:
+    def run() -> None:
         for place, check in waiting:
             begun.add(place)
             watch(check, place, len(checks))
             results[place] = _run(check, contexts[place], found[place])
+        is_free.set()
 
-    measuring = [] if rates else [threading.Thread(target=lambda: rates.append(_rate(ctx)), daemon=True)]
-    for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
-        waiting = iter(list(group))
-        count = 1 if is_alone else WORKERS
-        threads = [threading.Thread(target=run, args=(waiting,), daemon=True) for _ in range(count)]
-        if not is_alone:
-            threads, measuring = threads + measuring, []
-        _join(threads, ctx)
+    def measures() -> None:
+        """Leaves the machine to the first checks, because their errors are told at once."""
+        is_free.wait(0.0 if ctx.until is None else min(_FIRST_S, ctx.seconds_left() / 6))
+        with contextlib.suppress(OutOfTime):
+            ctx.walk()
+        rates.append(_rate(ctx))
+
+    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * WORKERS, measures)], ctx)
     for place, check in enumerate(checks):
         late: Status = "partly" if found[place] else "not_checked"
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"
@@ -252,9 +252,9 @@ def _begins(ctx: AuditContext) -> None:
             raise SubjectBroken(f"no task can be begun; {broken}")
 
 
-def digest_of(subject: Subject) -> tuple[About, str]:
-    """Returns the subject's description and digest."""
-    with Child(subject, ProcessContext()) as child:
+def digest_of(subject: Subject, tasks: int) -> tuple[About, str]:
+    """Returns the subject's description, with so many tasks of an environment, and its digest."""
+    with Child(subject, tasks=tasks) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 
 

@@ -62,7 +62,7 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
         subject=subject,
         kind="traces",
         digest=digest,
-        about=About("traces", tasks, (), frozenset({"traces"}), {}, ()),
+        about=About("traces", tasks, len(tasks), (), frozenset({"traces"}), {}, ()),
         checks=tuple(
             CheckResult(
                 check=one.id,

@@ -135,7 +135,7 @@ def test_a_machine_that_stops_in_a_pause_does_not_cut_it_short(subjects: Path) -
     ops = (begin("hold-0"), call("hold", {"isbn": "978-0"}), begin("hold-0"), Op("wait", value=0.3))
     pool = WorkerPool(Subject(f"{subjects}:Stopped"))
     try:
-        record = pool.fresh(Probe((*ops, call("get_book", {"isbn": "978-0"}, mark="book"))), 30.0)
+        record = pool.fresh([Probe((*ops, call("get_book", {"isbn": "978-0"}, mark="book")))], 30.0)[0]
     finally:
         pool.close()
     assert record.at("book").value == {"isbn": "978-0", "fines": 1}

@@ -128,8 +128,8 @@ LONGER = [pytest.param(env, marks=pytest.mark.slow) for env in (support.env, ent
 
 @pytest.mark.parametrize("env", [sales.env, *LONGER], ids=lambda env: env.name)
 def test_the_oracle_of_our_own_environments_scores_one_and_nothing_scores_less(env: qn.Environment[Any]) -> None:
-    subject = native.of(env, tasks=3)()
-    for name in subject.tasks():
+    subject = native.of(env)()
+    for name in subject.shelf.names(range(3)):
         prompt = subject.reset(name, 0)
         assert prompt == subject.prompt(name)
         assert (subject.score() or {})["score"] == 0.0
@@ -142,7 +142,7 @@ def test_the_oracle_of_our_own_environments_scores_one_and_nothing_scores_less(e
         assert (subject.score() or {})["score"] == 1.0
         after = subject.state()
         assert before != after
-        fresh = native.of(env, tasks=3)()
+        fresh = native.of(env)()
         fresh.restore(subject.snapshot())
         assert fresh.state() == after
         json.dumps([before, after, subject.hidden(name), subject.explain(), subject.tools()])
@@ -160,21 +160,29 @@ def test_a_task_is_found_without_making_those_behind_it() -> None:
     env = qn.Environment(
         "lazy", tasks=lambda _: qn.Tasks(1000, make), harness=env.harness, verifier=env.verifier, state=Desk
     )
-    factory = native.of(env, tasks=["t7", "t3"])
-    assert factory().tasks() == ["t7", "t3"]
+    factory = native.of(env)
     factory().reset("t7", 0)
     factory().reset("t3", 0)
-    assert made == list(range(8))
-    assert native.of(env, "train", tasks=2)().tasks() == ["t0", "t1"]
+    assert [*dict.fromkeys(made)] == list(range(8))
     made.clear()
-    known = native.of(env, names=[f"t{n}" for n in range(1000)])()
-    assert known.tasks()[-1] == "t999"
+    assert list(factory().shelf.names([500, 1])) == ["t500", "t1"]
+    known = native.of(env, index={"t999": 999, "t5": 6})()
     known.reset("t999", 0)
-    assert made == [999]
+    assert made == [500, 1, 999]
+    known.reset("t5", 0)  # Its index was another one before.
+    assert known.prompt("t5")
     with pytest.raises(UsageError, match="has no task 'tx'"):
         factory().reset("tx", 0)
     with pytest.raises(UsageError, match="no split 'nope'"):
         native.of(env, "nope")
+
+
+def test_two_tasks_of_one_id_are_refused() -> None:
+    env = desk()
+    twins = tasks("test")[:1] * 2
+    env = qn.Environment("twins", tasks=lambda _: twins, harness=env.harness, verifier=env.verifier, state=Desk)
+    with pytest.raises(UsageError, match="two tasks with the id 'test-0'"):
+        native.of(env)().tasks()
 
 
 def test_the_agent_has_its_prompt_and_its_own_tools() -> None:
@@ -302,7 +310,7 @@ def test_faults_are_the_worlds_own() -> None:
     with pytest.raises(ValueError, match="cannot do 429"):
         subject.inject("429")
     other = native.of(enterprise.env)()
-    other.reset(native.of(enterprise.env, tasks=1)().tasks()[0], 0)
+    other.reset(next(other.shelf.names([0])), 0)
     with pytest.raises(ValueError, match="has no method inject"):
         other.inject("500")
 

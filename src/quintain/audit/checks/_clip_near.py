@@ -86,7 +86,7 @@ def _said(op: Op) -> str:
     return words[0] if len(words) == 1 and isinstance(words[0], str) else ""
 
 
-@check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=81)
+@check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=76)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
     for said in (*_numbers(ctx, alone=True), *_numbers(ctx, alone=False)):
@@ -143,7 +143,7 @@ def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
     return (said.value + wide[0][0], said.value + wide[0][1]) if wide else None
 
 
-@check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=85)
+@check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=55)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
     for said in _numbers(ctx, alone=False):

@@ -32,7 +32,7 @@ TEXTS = {
 }
 
 
-@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=55)
+@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=56)
 def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that damage outside the solution never raises the reward and that two damages cost at least one."""
     for task in kinds(ctx, 2):
@@ -108,7 +108,7 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 # --- calls with several fields ---
 
 
-@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=66)
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=51)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
     reported, tried = set[str](), set[tuple[Part, ...]]()

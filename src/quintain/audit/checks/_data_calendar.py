@@ -74,7 +74,7 @@ def _read(record: Record) -> str:
     return "\n".join(text_of(record.at(op.mark)) for op in record.ops if op.mark)
 
 
-@check("x.calendar", "data_realism", needs=("tasks",), value=90)
+@check("x.calendar", "data_realism", needs=("tasks",), value=44)
 def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that dates have the weekday that is given for them, and that dates and times of day exist."""
     look = (Op("glance", mark="state"),) if "state" in ctx.offers else ()

@@ -43,7 +43,7 @@ def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
     return found is not None and _is_off(*found, float(rate))
 
 
-@check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=63)
+@check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=64)
 def rates(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that declared probabilities match observed frequencies."""
     given = ctx.play(Op("production", mark="production")).at("production").value

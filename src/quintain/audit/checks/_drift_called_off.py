@@ -28,7 +28,7 @@ _WAIT_S = 5 * 86_400
 _MAX_PLANS = 12  # variations of a planning call that are called off
 
 
-@check("x.called_off", "action_drift", needs=("tools", "call", "state", "advance", "tasks"), value=60)
+@check("x.called_off", "action_drift", needs=("tools", "call", "state", "advance", "tasks"), value=46)
 def called_off(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that what a call planned and another one cancelled does not happen later."""
     pairs = list(_pairs(ctx))

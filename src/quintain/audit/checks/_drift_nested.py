@@ -52,7 +52,7 @@ def _fields(record: Record, mark: str, name: str) -> list[Any]:
     return [row[name] for row in rows] if all(is_dict(row) and name in row for row in rows) else []
 
 
-@check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=84)
+@check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=96)
 def unread(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list for an unreadable value is an error or empty, not the list for another value."""
     found = [(known, *item) for known in _lists(ctx) for item in _equal(ctx, known).items()]

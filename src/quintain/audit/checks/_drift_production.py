@@ -173,7 +173,7 @@ def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     return evidence.data in dict(_declared(records[0]))
 
 
-@check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=92)
+@check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=97)
 def production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that names, parameters, types, enums, defaults and required parameters match production."""
     probe = Probe((Op("tools", mark="tools"), Op("production", mark="production")))
@@ -251,7 +251,7 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
     return {"properties": schema.get("properties") or {}, "required": schema.get("required") or []}
 
 
-@check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=87)
+@check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=98)
 def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that production's calls get answers with the same keys and types here, and errors where it had errors."""
     for name, arguments, answer in _recorded(ctx):
@@ -294,7 +294,7 @@ def _is_turned(own_score: float, other_score: float) -> bool:
     return is_inverse or any(abs(ratio / item - 1) < 1e-6 for item in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
 
 
-@check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=86)
+@check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=96)
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that computed results have the sign and unit that production gives them."""
     pairs = _recorded(ctx)

@@ -138,7 +138,7 @@ def _folded(value: Any) -> Any:
     return value.strip().casefold() if isinstance(value, str) else value
 
 
-@check("x.contracts_hold", "action_drift", needs=("tools", "call", "tasks"), value=83)
+@check("x.contracts_hold", "action_drift", needs=("tools", "call", "tasks"), value=61)
 def contracts_hold(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tools write, read, sort and filter as their contracts declare.
 
@@ -370,7 +370,7 @@ def readings(ctx: AuditContext) -> list[Variation]:
     return [one for _, one in sorted(found, key=lambda pair: -len(pair[0]))]
 
 
-@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=86)
+@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=57)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that rows have the order that the description promises, by their data in the world.
 
@@ -439,7 +439,7 @@ def is_time(value: Any) -> bool:
     return 1e9 <= value < 1e10 if is_number(value) else isinstance(value, str) and value[4:5] == "-"
 
 
-@check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=86)
+@check("x.filters_filter", "action_drift", needs=("tools", "call", "tasks"), value=66)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a list has only rows that match its parameters, and no more than they allow."""
     for variation in readings(ctx):

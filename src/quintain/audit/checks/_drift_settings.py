@@ -62,7 +62,7 @@ def number_of(value: Any) -> float | None:
     return float(value) if is_number(value) else None
 
 
-@check("x.sums_are_right", "action_drift", needs=("tools", "call", "tasks"), value=85)
+@check("x.sums_are_right", "action_drift", needs=("tools", "call", "tasks"), value=62)
 def sums(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool that computes gives Python's result."""
     found = [(tool, calls) for tool in ctx.about.tools if (calls := list(calls_of(tool)))]

@@ -41,7 +41,7 @@ def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
     return steady and any(not same(without.at(mark), given.at(mark), evidence.volatile) for mark in marks)
 
 
-@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=48)
+@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=10)
 def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an omitted parameter has the effect of its declared default."""
     cases = [(tool, name, value) for tool in ctx.about.tools for name, value in _defaults(tool)]
@@ -275,7 +275,7 @@ def series_of(ctx: AuditContext) -> Iterator[Series]:
                     yield Series(name, calls, slots)
 
 
-@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=86)
+@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=78)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no argument is cut, replaced, dropped or counted in another unit."""
     reported, looked = set[tuple[str, str]](), False

@@ -30,7 +30,7 @@ TIMES, CHEAP_S = 16, 0.15
 """Verdicts on an end, and seconds that they may take together; of a slow verifier fewer are asked for."""
 
 
-@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks",), value=51)
+@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks",), value=48)
 def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that nearly right or damaged work gets the same score each time and in every process."""
     ways = [(task, *_way(ctx, task)) for task in _tasks(ctx)]

@@ -39,7 +39,7 @@ _IN_ORDER = re.compile(
 )
 
 
-@check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=80)
+@check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=41)
 def spelling_by_task(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a spelling accepted in some tasks is accepted in all tasks of their kind."""
     large = sorted((kind for kind in kinds(ctx, _alike) if len(kind) > _LEAST), key=len, reverse=True)

@@ -102,7 +102,7 @@ def wrong(value: str, other_values: Sequence[str]) -> list[str]:
 # --- the check ---
 
 
-@check("x.report_lines", "judge", needs=("oracle", "tasks"), value=76)
+@check("x.report_lines", "judge", needs=("oracle", "tasks"), value=90)
 def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a report with contradictory, empty or missing lines is not paid like a right one."""
     solved = paid(ctx, TASKS + 5)

@@ -154,7 +154,7 @@ def flat(grades: dict[int, float]) -> list[int]:
 # --- the check ---
 
 
-@check("x.judge_scale", "judge", needs=NEEDS, value=72)
+@check("x.judge_scale", "judge", needs=NEEDS, value=70)
 def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a greater number of the judge's scale gets a better grade."""
     known = scale(ctx)

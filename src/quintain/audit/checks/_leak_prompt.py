@@ -38,7 +38,7 @@ def hands_back(records: Sequence[Record], evidence: Evidence) -> bool:
     return half >= 2 and all(stands[:half]) and all(paid[:half]) and not any(paid[half:])
 
 
-@check("x.examples_are_no_answers", "leak", needs=("oracle", "answer", "tasks"), value=84)
+@check("x.examples_are_no_answers", "leak", needs=("oracle", "answer", "tasks"), value=89)
 def example(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the example in a prompt, handed in as it is, is not paid in full."""
     yield _another(ctx)

@@ -49,7 +49,7 @@ def _equal(value: Any) -> Iterator[tuple[str, list[str], float]]:
         yield name, equal, len(equal) / max(1, len(own))
 
 
-@check("x.splits_differ", "leak", needs=("tasks",), value=81)
+@check("x.splits_differ", "leak", needs=("tasks",), value=63)
 def splits_differ(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no task of the audited split is a task of another split under any id."""
     probe = Probe((ask(CONTENTS, mark="contents"),))

@@ -159,7 +159,7 @@ def breaks_afterwards(records: Sequence[Record], evidence: Evidence) -> bool:
     return answered and breakage(last) == evidence.data["how"] and is_there
 
 
-@check("x.odd_contents", "races", needs=("tools", "call", "tasks"), value=24)
+@check("x.odd_contents", "races", needs=("tools", "call", "tasks"), value=19)
 def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that later calls and the verdict work after any text was written."""
     there = list(places(ctx))

@@ -148,7 +148,7 @@ def traced(seen: OpResult) -> str:
 # --- crashes ---
 
 
-@check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=38)
+@check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=53)
 def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each tool survives missing, extra, empty, huge, foreign and hostile arguments."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // 120)]
@@ -282,7 +282,7 @@ def _broken(
     )
 
 
-@check("x.odd_answers", "races", needs=("answer", "tasks"), value=49)
+@check("x.odd_answers", "races", needs=("answer", "tasks"), value=11)
 def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that any last answer of the agent gets a verdict."""
     texts = [item for item in ODD if isinstance(item, str)]

@@ -46,7 +46,7 @@ def breaks_on_half(records: Sequence[Record], evidence: Evidence) -> bool:
     return bool(half and half[0] and half[0]["where"] == evidence.data and whole == [{}])
 
 
-@check("x.half_characters", "races", needs=("tasks",), value=78)
+@check("x.half_characters", "races", needs=("tasks",), value=87)
 def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a lone surrogate in a text, which JSON allows, is refused or accepted without damage."""
     if ctx.about.kind not in KINDS:

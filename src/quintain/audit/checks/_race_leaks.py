@@ -50,7 +50,7 @@ def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
     return records[0].left > 0
 
 
-@check("x.resources", "races", needs=("tasks",), value=79)
+@check("x.resources", "races", needs=("tasks",), value=54)
 def resources(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tens of episodes leave no thread, file or process behind."""
     ways = {"in one session": _episodes(ctx, again=True)}
@@ -174,7 +174,7 @@ def kept(value: Any) -> int:
     return int(least // value["episodes"]) if is_much else 0
 
 
-@check("x.memory", "races", needs=("tasks",), value=53)
+@check("x.memory", "races", needs=("tasks",), value=32)
 def memory(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that repeated episodes leave nothing in memory."""
     scripts = msgspec.to_builtins(episodes(ctx))

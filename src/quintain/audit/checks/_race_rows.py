@@ -118,7 +118,7 @@ def _about(
             yield call(tool.name, arguments)
 
 
-@check("x.every_row", "races", needs=("tools", "call", "tasks"), value=58)
+@check("x.every_row", "races", needs=("tools", "call", "tasks"), value=37)
 def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that valid calls about any row, in any order, get an answer, and so does the score."""
     tools = [(tool, dict(known[0].op.value)) for tool in ctx.about.tools if (known := ctx.discovery.of(tool.name))]

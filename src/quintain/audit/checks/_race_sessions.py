@@ -77,7 +77,7 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
     return found
 
 
-@check("x.concurrent_sessions", "races", needs=("tasks",), value=30)
+@check("x.concurrent_sessions", "races", needs=("tasks",), value=10)
 def concurrent_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
     met = next(_in_step(ctx), None)
@@ -210,7 +210,7 @@ def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(records[0].died) or (is_dict(seen.value) and "concurrent" in seen.value)
 
 
-@check("x.linearizable", "races", needs=("tools", "tasks"), value=87)
+@check("x.linearizable", "races", needs=("tools", "tasks"), value=95)
 def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that concurrent calls on one shared instance have the outcome of some serial order."""
     if ctx.attribute("shared") is not True:

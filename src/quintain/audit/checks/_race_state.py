@@ -13,7 +13,7 @@ from quintain.audit.kernel.relations import breakage, way_of
 MAX_TASKS, MAX_FINDINGS = 20, 3
 
 
-@check("runtime.state_contract", "races", needs=("state", "tasks"), value=67)
+@check("runtime.state_contract", "races", needs=("state", "tasks"), value=24)
 def state_contract(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that state() works at the start, after a call of each tool and after each solution."""
     scripts: list[tuple[str, tuple[Op, ...]]] = [(task, ()) for task in ctx.sample_tasks(MAX_TASKS)]

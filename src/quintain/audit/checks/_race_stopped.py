@@ -51,7 +51,7 @@ def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(records[0].at("stopped").value)
 
 
-@check("x.stopped_midway", "races", needs=("tools", "tasks"), value=59)
+@check("x.stopped_midway", "races", needs=("tools", "tasks"), value=27)
 def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that calls of other sessions are unaffected while a call is paused, and that it ends as usual."""
     if ctx.about.kind not in ("environment", "plain", "scorer"):

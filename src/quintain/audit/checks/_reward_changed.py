@@ -47,7 +47,7 @@ from ._unsolv_runs import numbers, solution_runs
 _ENOUGH = 2  # Tasks in which one kind of change of one argument is tried.
 
 
-@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=58)
+@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=19)
 def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one argument other than the prompt says is paid less."""
     seen: Counter[tuple[str, str, str]] = Counter()
@@ -92,7 +92,7 @@ _SHARED = re.compile(
 """Words by which a task may leave open how much goes where."""
 
 
-@check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=59)
+@check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=35)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
     pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), 3)]

@@ -146,12 +146,11 @@ def beyond(ctx: AuditContext) -> dict[str, Fact]:
 
 
 def _beyond(ctx: AuditContext) -> dict[str, Fact]:
-    chosen = set(ctx.tasks)
-    rest = [task for task in ctx.about.tasks if task not in chosen] if chosen else []
-    rest, found, size = ctx.rng.sample(rest, len(rest)), dict[str, Fact](), 4  # The cost of one is still unknown.
+    rest, found, size = ctx.not_sampled(len(ctx.tasks)), dict[str, Fact](), 4  # The cost of one is still unknown.
+    rest = ctx.rng.sample(rest, len(rest))
     until = time.monotonic() + min(_BEYOND_S, ctx.seconds_left() / 4)
     while len(found) < len(rest) and time.monotonic() < until:
-        found |= walked(ctx, rest[len(found) : len(found) + size])
+        found |= walked(ctx, ctx.tasks_at(rest[len(found) : len(found) + size]))
         size = min(2 * size, 40)
     return found
 

@@ -26,7 +26,7 @@ from ._reward_runs import SURE, UNSURE, Run, Solution, claim, lacking, paid, pai
 from ._same_walks import kinds
 
 
-@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=23)
+@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=7)
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work on another record than the named one is paid less."""
     for solution in paid(ctx, 5):
@@ -139,7 +139,7 @@ _TASKS = 4  # Tasks in which damage is done, of different kinds where there are 
 _MAX_DAMAGES = 24  # Damages that are tried in one task.
 
 
-@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=39, severity="warning")
+@check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=18, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
     soft: tuple[Solution, tuple[Op, list[Path]]] | None = None

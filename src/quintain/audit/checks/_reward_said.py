@@ -44,7 +44,7 @@ LATER = re.compile(
 """Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
 
 
-@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=96)
+@check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=68)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]
@@ -127,7 +127,7 @@ _OTHERWISE = re.compile(
 """Words of an answer that says that it is not done, or not yet."""
 
 
-@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=88)
+@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=77)
 def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call whose answer reports its request as done has done it."""
     working = [one for one in ctx.variations.all if one.works and one.kind != "illegal"]
@@ -194,7 +194,7 @@ _EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", r
 _LEAST = 3
 
 
-@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=87)
+@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=44)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
     known = [series for series in series_of(ctx) if not only_reads(ctx, series.variations[0].op)]

@@ -69,7 +69,7 @@ def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
             yield tool, path, text
 
 
-@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=88, severity="warning")
+@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=75, severity="warning")
 def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that deletes the other parts of its file is paid less."""
     made = list(writers(ctx))
@@ -132,7 +132,7 @@ def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
 _WRONG = "zz zz"  # A text without any work.
 
 
-@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=59)
+@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=30)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work earns nothing when written into wrong work."""
     known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
@@ -196,7 +196,7 @@ _FILE = re.compile(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|cs
 _USUAL = ("tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt")
 
 
-@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=88)
+@check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=74)
 def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that overwriting a file of tests or results earns nothing."""
     tools = list(writers(ctx))
@@ -222,7 +222,7 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
 _NOBODY = 987_654_321  # A number that names nothing.
 
 
-@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
+@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=72)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with a refused call is not paid as if it had worked."""
     for solution in paid(ctx, 6):
@@ -255,7 +255,7 @@ def misled(op: Op) -> Op | None:
     return giving(op, **{key: _NOBODY if isinstance(op.value[key], int) else f"X-{_NOBODY}"})
 
 
-@check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=94)
+@check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=43)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the first few steps, or one field, are paid less than all, if a wrong further one is."""
     solved = paid(ctx, 4)
@@ -321,7 +321,7 @@ def _spoiled(op: Op) -> list[Op]:
 _NODES, _DEEPEST, _WIDEST = 140, 3, 28  # Sequences that are tried for one task, calls of one, candidates at each step.
 
 
-@check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=65)
+@check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=36)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no short sequence of calls is paid in full without the solution's work."""
     known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or one.answers]

@@ -33,6 +33,7 @@ CALLS = 120
 ADVANCED = (90, 7200)
 """Seconds that pass between writes, where they can."""
 OLD, WRITE, NEW = "old", "step write", "step new"
+_NO_PAIR = "no pair of a call that writes and a call that reads is known"
 _DIGITS = re.compile(r"\d+")
 
 
@@ -72,8 +73,8 @@ def kinds(ctx: AuditContext, most: int) -> list[str]:
 # --- which writes ---
 
 
-def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tuple[Op, ...] = ()) -> list[Walk]:
-    """Walks of one write, a few of each tool; reads before it are left out where it works without them.
+def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tuple[Op, ...] = ()) -> Iterator[Walk]:
+    """Yields walks of one write, a few of each tool; reads before it are left out where it works without them.
 
     Reads are chosen by what the write, followed by `then`, changes.
 
@@ -81,7 +82,7 @@ def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tup
         NotChecked: Nothing is known to write, or nothing to read.
     """
     acts = [known_call for known_call in ctx.discovery.calls if not seems_to_read(ctx, known_call.op.name)]
-    found: list[Walk] = []
+    found = 0
     for act in in_turn(acts, lambda known_call: known_call.op.name, each=2)[:most]:
         whole = tuple(map(bare, act.before))
         short = tuple(op for op in whole if not seems_to_read(ctx, op.name))
@@ -89,23 +90,23 @@ def single(ctx: AuditContext, most: int = WRITES, each: int = EACH, *, then: tup
         is_short = short == whole or not ctx.play(reset(act.task), *short, write.marked(WRITE)).at(WRITE).is_error
         before = short if is_short else whole
         reads = tuple(reads_about(ctx, act.task, before, steps=(write,), tries=4 * EACH, then=then))[:each]
-        found.append(Walk(act.task, before, (write,), reads))
-    return _not_empty(found)
+        if reads:
+            found += 1
+            yield Walk(act.task, before, (write,), reads)
+    if not found:
+        raise NotChecked(_NO_PAIR)
 
 
-def walks(ctx: AuditContext, most: int) -> list[Walk]:
-    """Walks of `most` tasks, of different kinds where oracles tell kinds apart; raises NotChecked like `single`."""
-    steps = {task: tuple(_steps(ctx, task)) for task in kinds(ctx, most)}
-    found = [
-        Walk(task, (), acts, tuple(reads_about(ctx, task, (), steps=acts))[:READS]) for task, acts in steps.items()
-    ]
-    return _not_empty([walk for walk in found if walk.steps])
-
-
-def _not_empty(found: list[Walk]) -> list[Walk]:
-    if not any(walk.reads for walk in found):
-        raise NotChecked("no pair of a call that writes and a call that reads is known")
-    return [walk for walk in found if walk.reads]
+def walks(ctx: AuditContext, most: int) -> Iterator[Walk]:
+    """Yields walks of `most` tasks, of different kinds where oracles tell kinds apart; raises as `single` does."""
+    found = 0
+    for task in kinds(ctx, most):
+        steps = tuple(_steps(ctx, task))
+        if steps and (reads := tuple(reads_about(ctx, task, (), steps=steps))[:READS]):
+            found += 1
+            yield Walk(task, (), steps, reads)
+    if not found:
+        raise NotChecked(_NO_PAIR)
 
 
 def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
@@ -287,13 +288,10 @@ def walked(ctx: AuditContext, walk: Walk) -> list[OldRead] | None:
 # --- proofs ---
 
 
-def stale_or_moved(ctx: AuditContext, old: OldRead) -> Finding | None:
-    """Returns a finding if a read is old, or depends on when other reads were made in an equal world."""
-    return (shown(ctx, old) if old.is_old else None) or moved(ctx, old)
-
-
 def shown(ctx: AuditContext, old: OldRead) -> Finding | None:
     """The finding that a read is old: asked once before, or twice, or among all the others."""
+    if not old.is_old:
+        return None
     start, (write,), reads, op = old.walk.start, old.walk.steps, old.walk.reads, old.read
     probes = [Probe((*start, *some, op.marked(NEW))) for some in ((), (write,))]
     without, brought = (record.at(NEW) for record in ctx.play_all(probes))

@@ -45,11 +45,11 @@ def began(records: Sequence[Record], _evidence: Evidence) -> bool:
     return is_dict(value) and value.get("began") is True
 
 
-@check("x.unknown_tasks", "silent_default", needs=("tasks",), value=72, severity="warning")
+@check("x.unknown_tasks", "silent_default", needs=("tasks",), value=62, severity="warning")
 def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a task name that does not exist is refused."""
-    if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
-        raise NotChecked("a subject of one task need not look at its name")
+    if ctx.about.count < 2 or ctx.about.kind in ("environment", "gymnasium", "scorer"):
+        raise NotChecked("a subject of one task need not look at its name, and an environment's are found by it")
     probe = Probe((ask(f"{__name__}:begin_unknown", mark="unknown"),))
     record = ctx.play_probe(probe)
     ctx.count_comparisons()
@@ -74,7 +74,7 @@ def passes(records: Sequence[Record], evidence: Evidence) -> bool:
     return not right.is_error and not wrong.is_error and same(right, wrong, evidence.volatile)
 
 
-@check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=26, severity="warning")
+@check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=12, severity="warning")
 def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a misspelt parameter is refused, not silently ignored."""
     probes: dict[str, Probe] = {}
@@ -112,7 +112,7 @@ def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(calls) > int(evidence.data) and not any(seen.is_error for seen in calls) and beyond.fine
 
 
-@check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=65, severity="warning")
+@check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=50, severity="warning")
 def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the declared budget of calls ends the episode, or at least its tools."""
     budget = ctx.attribute("budget")
@@ -143,7 +143,7 @@ def limits(ctx: AuditContext) -> Iterator[Finding | None]:
 # --- references that cannot be read ---
 
 
-@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=92)
+@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=58)
 def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no task pays all nonsense alike where other tasks pay nothing for it."""
     known = asked(ctx, 8)
@@ -194,7 +194,7 @@ def made_up(records: Sequence[Record], _evidence: Evidence) -> bool:
     return is_dict(value) and bool(value["asked"]) and bool(value.get("replied"))
 
 
-@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=89)
+@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=73)
 def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an episode breaks, and does not go on, when the simulated user's model fails."""
     for task in ctx.sample_tasks(3):

@@ -59,7 +59,7 @@ def _number(seen: OpResult) -> float | None:
     return None if seen.is_error else number_of(seen.value)
 
 
-@check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=50)
+@check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=47)
 def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool that computes gives no number where no result exists."""
     found = [(tool.name, *sums) for tool in ctx.about.tools[:200] for sums in _sums(tool)]

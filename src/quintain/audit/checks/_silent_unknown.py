@@ -138,7 +138,7 @@ def makes(made: dict[str, list[Any]], name: str) -> bool:
 # --- the check ---
 
 
-@check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=47)
+@check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=31)
 def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call about a thing that does not exist reports so."""
     tried = [candidate for candidate in ctx.variations.all if candidate.kind == "unknown"]

@@ -102,7 +102,7 @@ def _is_look(op: Op) -> bool:
     return reads_by_name(op) and bool(_LOOKS & set(words(op.name)))
 
 
-@check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=59, severity="warning")
+@check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=25, severity="warning")
 def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same work in another order or spelling, or with more reads, is paid the same."""
     reported: set[str] = set()
@@ -207,7 +207,7 @@ def _said_otherwise(question: Question) -> Iterator[Variant]:
         yield Variant("a number as 5.0 in place of 5", (question.saying(other_text),))
 
 
-@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=80)
+@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=83)
 def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each read of the solution works, as in sibling tasks."""
     for family in kinds(ctx):
@@ -270,7 +270,7 @@ _LEAST = 4  # Siblings that must follow a rule.
 _TEACHES = "answers without support in the world"
 
 
-@check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=81)
+@check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=84)
 def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the paid answer is the one that the solution's calls have shown, as in sibling tasks."""
     for family in kinds(ctx):

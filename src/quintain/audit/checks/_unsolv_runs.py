@@ -24,9 +24,8 @@ def solution_runs(ctx: AuditContext) -> list[Solution]:
     """Returns the solutions of up to 48 tasks that are paid, some of which the audit did not choose."""
     # What is wrong with one task shows only among its siblings: tasks that are looked at, and then others.
     chosen = ctx.sample_tasks(_CHOSEN)
-    rest = [task for task in ctx.about.tasks if task not in set(chosen)] if chosen else []
-    room = _WALKED - len(chosen)
-    tasks = [*chosen, *rest[:: max(1, -(-len(rest) // room))][:room]]
+    rest, room = ctx.not_sampled(_CHOSEN), _WALKED - len(chosen)
+    tasks = [*chosen, *ctx.tasks_at(rest[:: max(1, -(-len(rest) // room))][:room])]
     known = ctx.once(("solutions of siblings",), lambda own: walked(own, tasks)).values()
     return [fact for fact in known if isinstance(fact, Solution) and fact.ops and fact.full > 0]
 

@@ -187,7 +187,7 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
     return seen.is_error and bool(UNKNOWN.search(text_of(seen)))
 
 
-@check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=55)
+@check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=27)
 def declared(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that every tool treats its arguments as its schema says: required, optional, enum, type."""
     good = [(tool, known) for tool in ctx.about.tools for known in ctx.discovery.of(tool.name)[:3]]
@@ -239,7 +239,7 @@ def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Find
             )  # fmt: skip
 
 
-@check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=90)
+@check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=69)
 def exist(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that every advertised tool exists, and that no other one does."""
     task = ctx.tasks[0]
@@ -260,7 +260,7 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from hidden_tools(ctx, task)
 
 
-@check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=89)
+@check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=59)
 def stay(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the advertised tools are the same in each task, after each call, and in each session."""
     for task in ctx.sample_tasks(4):
@@ -286,7 +286,7 @@ def changed(records: Sequence[Record], _evidence: Evidence) -> bool:
     return not (first == begun == after)
 
 
-@check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=67)
+@check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=38)
 def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tools mentioned in prompts and descriptions exist.
 

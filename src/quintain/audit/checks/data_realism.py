@@ -90,7 +90,7 @@ def misshapes(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_list(rows) and any(row[:2] == evidence.data for row in rows)
 
 
-@check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=73)
+@check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=82)
 def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that columns, alone and together, are distributed as in production's sample."""
     probes = (*state_probes(ctx.sample_tasks(TASKS)), production_probe())

@@ -60,7 +60,7 @@ _TAKES_BACK = names(
 _TEACHES = "to undo what it did, once it is paid"
 
 
-@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=25)
+@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=34)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that work that is done and then undone is not paid in full."""
     reported, settled = set[str](), set[str]()
@@ -288,7 +288,7 @@ def _in_words(ctx: AuditContext, solution: Solution, place: int) -> bool:
     return start is not None and re.search(rf"\b{start[1]}\b", solution.prompt, re.IGNORECASE) is not None
 
 
-@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=68)
+@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=52)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a record of progress, or work done at once, is not paid like the work at its times."""
     for solution in paid(ctx, 6):

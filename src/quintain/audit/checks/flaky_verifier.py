@@ -39,7 +39,7 @@ HALF_A_DAY = 200 + 43201 / 86400
 """Days ahead: another season, half of the day, and another second."""
 
 
-@check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=52)
+@check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=33)
 def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same end is scored alike at every request."""
     ends = _ends(ctx, 3)
@@ -47,14 +47,14 @@ def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from unsteady(ctx, ends, TIMES if cost * TIMES < CHEAP_S else TIMES // 2, later=LATER)
 
 
-@check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=36)
+@check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=9)
 def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same end is scored alike in every process, thread, zone and locale, on every day, under load."""
     days = [ProcessContext(days=HALF_A_DAY)] if shim() is not None else []
     yield from by_process(ctx, _ends(ctx, 3), (*contexts(ctx), ProcessContext(loaded=True), *days))
 
 
-@check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=86)
+@check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=87)
 def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that scoring an episode does not change its world."""
     look, ends, marks = state_op(ctx), _ends(ctx, 3), ("first", "before", "after")
@@ -73,7 +73,7 @@ def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-@check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=84)
+@check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=81)
 def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an episode with calls from several threads in turn runs and scores as in one thread."""
     for task in ctx.sample_tasks(2):

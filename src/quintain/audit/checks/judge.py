@@ -109,7 +109,7 @@ def _vocabulary(ctx: AuditContext, task: str) -> Vocabulary:
 # --- checks ---
 
 
-@check("x.judge_reads_verdicts", "judge", needs=NEEDS, value=78)
+@check("x.judge_reads_verdicts", "judge", needs=NEEDS, value=92)
 def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a bad verdict is read as bad even with the word for a good one in it."""
     task = ctx.tasks[0]
@@ -178,7 +178,7 @@ def _strict(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding
             return
 
 
-@check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=79)
+@check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=93)
 def fails(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a judge without a model's verdict gives no grade."""
     task = ctx.tasks[0]
@@ -210,7 +210,7 @@ def _made_up(ctx: AuditContext, ops: Sequence[Op], what: str, *, found: float | 
     )  # fmt: skip
 
 
-@check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=77)
+@check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=94)
 def asks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the judge's model gets the whole answer, fenced so that it cannot imitate the judge."""
     task = ctx.tasks[0]
@@ -269,7 +269,7 @@ def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding |
         )
 
 
-@check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=75)
+@check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=53)
 def follows(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that one verdict gives one grade, whatever the answer's length, keys or praise."""
     task = ctx.tasks[0]

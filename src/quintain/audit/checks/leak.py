@@ -47,7 +47,7 @@ def shows_source(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- checks ---
 
 
-@check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=46)
+@check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=23)
 def readable(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no prompt, result or error message holds the hidden data."""
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
@@ -63,7 +63,7 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from report(ctx, chain(honest, places(ctx, hidden, dict.fromkeys(hidden, ops))))
 
 
-@check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=52)
+@check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=60)
 def curious(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that further reads, requests for the answer and errors reveal no hidden data, plain or encoded."""
     tasks = list(hidden_of(ctx, ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)))
@@ -76,7 +76,7 @@ def curious(ctx: AuditContext) -> Iterator[Finding | None]:
         yield finding
 
 
-@check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=26)
+@check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=8)
 def untold(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no answer to a call depends on whether, or how well, the episode would be paid now."""
     looked: set[str] = set()
@@ -86,7 +86,7 @@ def untold(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from verdict.submitted(ctx, task)
 
 
-@check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=25)
+@check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=22)
 def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no declaration or answer spells out a call of the solution, or the world after it."""
     for task in ctx.sample_tasks(4):
@@ -95,7 +95,7 @@ def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from labels(ctx, task)
 
 
-@check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=59)
+@check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=40)
 def contained(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no tool reaches the truth, the environment's own source, or its process."""
     yield from _outside(ctx)
@@ -144,7 +144,7 @@ def _lines(path: Path) -> list[str]:
     return sorted(plain, key=len)[-3:]
 
 
-@check("x.history_holds_no_future", "leak", needs=("oracle", "call", "tools", "tasks"), value=70)
+@check("x.history_holds_no_future", "leak", needs=("oracle", "call", "tools", "tasks"), value=91)
 def history(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no log contains anything later than the start of the episode."""
     return logs.future(ctx)

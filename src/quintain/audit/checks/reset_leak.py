@@ -29,7 +29,7 @@ SPARE = 8
 """Turns that an episode must bear besides those of a script that goes back."""
 
 
-@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=67)
+@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=70)
 def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same task, seed and calls give the same episode in every process."""
     first = ctx.tasks[0]
@@ -41,7 +41,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     ops = _side_by_side(scripts)
     usual = ctx.play(*ops)
     found = ReportedDifferences()
-    for script, gap in _splits(ctx, usual, ctx.pool.fresh(Probe(ops), ctx.limit), scripts=scripts):
+    for script, gap in _splits(ctx, usual, ctx.pool.fresh([Probe(ops)], ctx.limit)[0], scripts=scripts):
         if found.wants(gap.key):
             yield found.tried(gap.key, _by_itself(ctx, script, gap))
     if found:
@@ -54,14 +54,14 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield found.tried(gap.key, finding)
 
 
-@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=50)
+@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=65)
 def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that variation between episodes is decided by the seed."""
     task, seeds = ctx.sample_tasks(1)[0], (0, 1, 7, 12345)
     beginning = (Op(state_op(ctx)),) if state_op(ctx) else ()
     scripts = [marked((reset(task, seed=seed), *beginning, *reads(ctx, task, 3))) for seed in seeds]
     ops = _side_by_side(scripts)
-    gaps = _splits(ctx, ctx.play(*ops), ctx.pool.fresh(Probe(ops), ctx.limit), scripts=scripts)
+    gaps = _splits(ctx, ctx.play(*ops), ctx.pool.fresh([Probe(ops)], ctx.limit)[0], scripts=scripts)
     varied = [script for script, _ in gaps]
     if not varied:
         return
@@ -80,7 +80,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     )
 
 
-@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=68)
+@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=42)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
     found = ReportedDifferences()
@@ -100,7 +100,7 @@ def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from first_unlike(ctx, task, own_ops, ways=wide_ways, found=found)
 
 
-@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=38)
+@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=21)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a restored state equals the saved one, and that the same calls follow the same way."""
     found = ReportedDifferences()

@@ -30,7 +30,7 @@ By = dict[frozenset[int], PaidState]
 Rung = tuple[str, Finding | None]
 
 
-@check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=82)
+@check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=67)
 def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each further right thing raises the reward, where rewards have more than two levels."""
     walked = walks(ctx)

@@ -71,7 +71,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=44)
+@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=15)
 def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the reward is a finite number not above the best, for any text or action."""
     top = 1.0
@@ -121,7 +121,7 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
 _SLACK = 0.011  # Expected scores are often written with two digits.
 
 
-@check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=100)
+@check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=99)
 def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that labelled cases get their scores: a wrong answer no more, and a right one no less."""
     cases: list[Any] = ctx.play_probe(Probe((ask(f"{__name__}:listed"),))).at("ask").value or []
@@ -162,7 +162,7 @@ _NOTHING = "I have looked at it and will come back to you."
 _LEAST = 4  # Number of wrong facts listed besides the right ones.
 
 
-@check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=92)
+@check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=39)
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a reply with every possible fact is not paid like one with the right ones."""
     known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]
@@ -231,7 +231,7 @@ _NOTES = names("note notes log comment remember memo")
 _MAX_KINDS = 4  # Kinds of wrong answers that are reported; a verifier that accepts more accepts anything.
 
 
-@check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=59)
+@check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=71)
 def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no wrong answer is paid like the right one."""
     tasks = asked(ctx, 24)
@@ -263,7 +263,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         )  # fmt: skip
 
 
-@check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=68)
+@check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=36)
 def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with any one of its writes left out is paid less."""
     reported: set[str] = set()
@@ -289,7 +289,7 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             )  # fmt: skip
 
 
-@check("x.words_without_work", "reward_hack", needs=("oracle", "answer", "tasks"), value=57)
+@check("x.words_without_work", "reward_hack", needs=("oracle", "answer", "tasks"), value=20)
 def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an answer that describes all of the work, with nothing done, is not paid like it."""
     for solution in paid(ctx, SOLVED):
@@ -309,7 +309,7 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-@check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=53)
+@check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=17)
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution of one task does not solve another."""
     known = paid(ctx, ASKED)
@@ -337,7 +337,7 @@ def _values(solution: Solution) -> set[str]:
     return {str(value) for op in solution.ops if op.do == "call" for value in scalars(op.value)}
 
 
-@check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=67)
+@check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=45)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in paid(ctx, 4):

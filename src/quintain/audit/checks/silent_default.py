@@ -30,7 +30,7 @@ TITLES = {
 }
 
 
-@check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=67)
+@check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=79)
 def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a fault of a backend is an error to the tool's caller, never an answer."""
     tools = [tool.name for tool in ctx.about.tools if ctx.discovery.of(tool.name) or ctx.variations.of(tool.name)]
@@ -38,7 +38,7 @@ def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from _hidden(ctx, calls(ctx, tools[:: -(-len(tools) // TOOLS) or 1]), faults, most=MAX_FINDINGS)
 
 
-@check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=67)
+@check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=79)
 def verifier_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a fault of the verifier leaves no score, neither a low nor a high one."""
     faults = accepted(ctx)

@@ -37,18 +37,19 @@ _IDLE = 48  # Pairs of a task and a seed in which nothing is done.
 _MAX_SEEDS = 12  # Seeds of one task in which nothing is done.
 
 
-@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=59)
+@check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=26)
 def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution of a task under one seed works under others."""
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: the best under a seed is unknown")
-    few = len(ctx.about.tasks) <= _MAX_TASKS
+    few = ctx.about.count <= _MAX_TASKS
+    every = ctx.tasks_at(range(ctx.about.count)) if few else ctx.sample_tasks(_PAIRS)
     if few:
         full |= {task: fact.full for task, fact in beyond(ctx).items() if fact.full is not None}
-        known = {task: ctx.solution_score(task) for task in ctx.about.tasks if task not in full}
+        known = {task: ctx.solution_score(task) for task in every if task not in full}
         full |= {task: paid for task, paid in known.items() if paid is not None}
-    tasks = [task for task in (ctx.about.tasks if few else ctx.sample_tasks(_PAIRS)) if full.get(task, 0.0) > 0]
+    tasks = [task for task in every if full.get(task, 0.0) > 0]
     pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
     if not pairs:
         raise ctx.not_checked("no solution is paid under the first seed")
@@ -71,7 +72,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         )  # fmt: skip
 
 
-@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=82)
+@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=49)
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)
@@ -81,7 +82,7 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
     may_rest = bool(ctx.attribute("refusal_ok"))
     tasks = [task for task in ctx.sample_tasks(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
-    pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
+    pairs = list(_pairs(tasks, _IDLE if ctx.about.count <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
         raise ctx.not_checked("no task pays less for nothing than for its solution")
     paid = [fact.floor for fact in play_tasks(ctx, pairs, plays="idle")]
@@ -109,7 +110,7 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     yield from every[:count]
 
 
-@check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
+@check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=86)
 def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each task's own solution works and earns the highest reward."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.solution == "known"}
@@ -195,7 +196,7 @@ def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
         )  # fmt: skip
 
 
-@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=68)
+@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=28)
 def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that doing nothing, or saying nothing, is not paid like solving."""
     idle = {task: fact.floor for task, fact in _known(ctx).items()}
@@ -237,7 +238,7 @@ def _ceiling(ctx: AuditContext, task: str) -> float:
     return full if full is not None and full > 0 else TOP
 
 
-@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=92)
+@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
 def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution fits into the number of calls that an episode allows."""
     allowed = ctx.attribute("budget")
@@ -261,7 +262,7 @@ def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
-@check("x.task_set", "unsolvable", value=50)
+@check("x.task_set", "unsolvable", value=29)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that tasks exist, that each has a whole prompt, and that equal prompts want the same."""
     tasks = ctx.sample_tasks(20)

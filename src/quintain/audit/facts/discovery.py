@@ -37,7 +37,7 @@ class KnownCall(msgspec.Struct, frozen=True):
     """Call that works: after `before`, behind the reset, with its result.
 
     `changed` holds the state paths that it changed, without those that nearly every call changes (a clock, a log of
-    calls); None if the state is not visible.
+    calls); None if the state is not visible. A call that `keeps` added only what it answered.
     """
 
     task: str
@@ -45,6 +45,7 @@ class KnownCall(msgspec.Struct, frozen=True):
     op: Op
     seen: OpResult
     changed: tuple[str, ...] | None
+    keeps: bool = False
 
     @property
     def writes(self) -> bool | None:
@@ -111,9 +112,10 @@ def discover(ctx: AuditContext) -> Discovery:
 def _walked(ctx: AuditContext) -> tuple[str, ...]:
     """Returns tasks spread evenly, plus one for each tool that only other solutions use."""
     tasks = list(ctx.sample_tasks(MAX_PLAYED_TASKS))
-    met = {op.name for task in tasks for op in ctx.oracle(task) or ()}
-    for task in ctx.sample_tasks(MAX_ORACLE_TASKS):
-        tools = {op.name for op in ctx.oracle(task) or () if op.do == "call"}
+    known = ctx.oracles((*tasks, *ctx.sample_tasks(MAX_ORACLE_TASKS)))
+    met = {op.name for task in tasks for op in known[task] or ()}
+    for task, ops in known.items():
+        tools = {op.name for op in ops or () if op.do == "call"}
         tasks += [task] if tools - met else []
         met |= tools
     return tuple(tasks)
@@ -151,15 +153,19 @@ def _read(
             values.take(op.value)
         after = record.at(f"look {place}").value if sees(ctx) else None
         if op.do == "call" and not seen.is_error:
-            yield KnownCall(task, tuple(ops[:place]), op, seen, _changed(before, after))
+            yield _known(task, tuple(ops[:place]), op, seen=seen, looks=(before, after))
         before = after
 
 
-def _changed(before: Any, after: Any) -> tuple[str, ...] | None:
-    """Returns the paths at which two differences from one start state differ."""
-    if not (is_dict(before) and is_dict(after)):
-        return None
-    return tuple(path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path))
+def _known(task: str, before: tuple[Op, ...], op: Op, *, seen: OpResult, looks: tuple[Any, Any]) -> KnownCall:
+    """Returns a call with the paths at which the differences from the start state, before and after it, differ."""
+    was, now = looks
+    if not (is_dict(was) and is_dict(now)):
+        return KnownCall(task, before, op, seen, None)
+    made = {path: now.get(path, [None, None]) for path in {**was, **now} if was.get(path) != now.get(path)}
+    given, said = _texts(op.value), parsed(seen.value)
+    adds = (old is None and bool(_texts(new) - given) and _holds(said, new) for old, new in made.values())
+    return KnownCall(task, before, op, seen, tuple(made), bool(made) and all(adds))
 
 
 def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[KnownCall]:
@@ -194,7 +200,7 @@ def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -
             values.take(parsed(seen.value), op.name)
             kept[op.name] = kept.get(op.name, 0) + 1
             after = record.at(f"look {place}").value if sees(ctx) else None
-            found.append(KnownCall(task, (), op, seen, _changed({}, after)))
+            found.append(_known(task, (), op, seen=seen, looks=({}, after)))
     return found
 
 
@@ -244,9 +250,9 @@ def _afterwards(
             is_tried = op.mark.startswith("op ") and op.name not in there and (goes_back(ctx) or not there)
             if is_tried and not (seen := record.at(op.mark)).is_error:
                 values.take(parsed(seen.value), op.name)
-                looks = [record.at(f"{word} {op.mark}").value if sees(ctx) else None for word in ("was", "look")]
+                was, look = (record.at(f"{word} {op.mark}").value if sees(ctx) else None for word in ("was", "look"))
                 before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
-                there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
+                there[op.name] = _known(task, before, op.marked(""), seen=seen, looks=(was, look))
         found += there.values()
     return found
 
@@ -305,24 +311,17 @@ def _memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
         some = tried.setdefault(one.op.name, [])
         if one.writes and one.op.name not in ctx.declared and len(some) < MAX_MEMO_CALLS:
             some.append(one)
-    first = [one for some in tried.values() for one in some]
-    was, once, twice = (Op("changes", mark=mark) for mark in ("was", "once", "twice"))
-    twos = [(was, one.op.marked("call"), once, one.op.marked("again"), twice) for one in first]
+    first = [one for some in tried.values() for one in some if one.keeps]
+    once, twice = (Op("changes", mark=mark) for mark in ("once", "twice"))
+    twos = [(one.op.marked("call"), once, one.op.marked("again"), twice) for one in first]
     records = ctx.play_all([Probe((reset(one.task), *one.before, *ops)) for one, ops in zip(first, twos, strict=True)])
     return frozenset(one.op.name for one, record in zip(first, records, strict=True) if _is_memo(record))
 
 
 def _is_memo(record: Record) -> bool:
-    """True if a call added only what it answered, and gave the same again without a further change."""
-    was, once, twice = (record.at(mark).value for mark in ("was", "once", "twice"))
-    seen = record.at("call")
-    if not (is_dict(was) and is_dict(once)) or once != twice or not same(seen, record.at("again")):
-        return False
-    made = [once.get(path, [None, None]) for path in {*was, *once} if was.get(path) != once.get(path)]
-    given = _texts(next(op.value for op in record.ops if op.mark == "call"))
-    return bool(made) and all(
-        old is None and bool(_texts(new) - given) and _holds(parsed(seen.value), new) for old, new in made
-    )
+    """True if a call gave the same again without a further change."""
+    once, twice = (record.at(mark).value for mark in ("once", "twice"))
+    return is_dict(once) and once == twice and same(record.at("call"), record.at("again"))
 
 
 def _texts(value: Any) -> set[str]:

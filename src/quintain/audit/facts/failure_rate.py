@@ -51,7 +51,8 @@ def measure(ctx: AuditContext) -> Rate:
     """
     rounds = itertools.islice(itertools.product(range(ENOUGH), ctx.tasks), max(ENOUGH, len(ctx.tasks)))
     try:
-        scripts = [(n, task, ctx.oracle(task)) for n, task in rounds]
+        known = ctx.oracles(ctx.tasks)
+        scripts = [(n, task, known[task]) for n, task in rounds]
         probes = [
             Probe((reset(task, seed=ctx.seed + n), *(_drawn(ctx) if ops is None else ops), score()))
             for n, task, ops in scripts

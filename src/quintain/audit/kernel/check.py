@@ -41,7 +41,6 @@ class CheckFields(TypedDict, total=False):
     needs: tuple[str, ...]
     value: float
     severity: Severity
-    alone: bool
     reads_prose: bool
 
 
@@ -56,7 +55,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
             least one tool, "tasks" for at least one task.
         value: Expected worth for its cost; checks run from the highest to the lowest.
         severity: Default severity of its findings.
-        alone: Run without other checks at the same time, because the check measures time or memory.
         reads_prose: The claim rests on the meaning of English text, so no finding of the check is more than "likely".
         about: The question, for people.
     """
@@ -68,7 +66,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     value: float = 50.0
     severity: Severity = "error"
-    alone: bool = False
     reads_prose: bool = False
     about: str = ""
 

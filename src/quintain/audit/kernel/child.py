@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from .loader import About, Subject
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
 from .registry import foreign_modules
 
+T = TypeVar("T")
+R = TypeVar("R")
 WORKERS = max(2, os.cpu_count() or 1)
 _IDLE = 3 * WORKERS  # number of idle children to keep
 _SHORTEST_S = 0.5  # shortest time limit of a probe, in seconds, if most of them hang
@@ -39,20 +41,26 @@ class SubjectBroken(QuintainError):
 class Child:
     """Process that has loaded the subject in a context.
 
-    `walked` holds the ops that the process itself has played. Raises UsageError if the subject does not exist, and
-    SubjectBroken if it does not load.
+    `walked` holds the ops that the process itself has played, `tasks` those that its forks have begun. An environment
+    is described with as many tasks as are asked for. Raises UsageError if the subject does not exist, and SubjectBroken
+    if it does not load.
     """
 
-    def __init__(self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None) -> None:
+    def __init__(
+        self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None, *, tasks: int = 0
+    ) -> None:
         self._store = wire.StartStore() if store is None else store
+        self._index = wanted.index
         self.context = context
         self.walked: tuple[Op, ...] = ()
+        self.tasks: set[str] = set()
         self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
         self._words: collections.deque[bytes] = collections.deque(maxlen=8)
         self._start(wanted.env)
         try:
             wire.send(self._to, foreign_modules())
             wire.send(self._to, wanted)
+            wire.send(self._to, tasks)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -103,9 +111,10 @@ class Child:
         """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            wire.send(self._to, wire.PlayFrame(Probe(self.walked), stays=True))
+            wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._index, stays=True))
             self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
+            self.close()
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
     def play(self, probe: Probe, limit: float) -> Record:
@@ -115,7 +124,7 @@ class Child:
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            wire.send(self._to, wire.PlayFrame(probe, list(starts)))
+            wire.send(self._to, wire.PlayFrame(probe, list(starts), self._index))
             while True:
                 try:
                     frame: Any = self._receiver.receive(wire.Frame, until)
@@ -182,7 +191,7 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
-    A process plays the ops in `walked` once before it plays probes, unless these are `cold`.
+    A process makes a task by the index in `subject.index`, which grows.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -193,17 +202,26 @@ class WorkerPool:
         self._store = wire.StartStore()
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
-        self.walked: tuple[Op, ...] = ()
 
-    def play(self, probe: Probe, limit: float, *, cold: bool = True) -> Record:
+    def describe(self, tasks: int) -> About:
+        """Returns the description of the subject, with so many tasks of an environment; other processes start, too."""
+        return next(self._executor.map(self._start, (tasks, *[0] * (WORKERS - 1))))
+
+    def _start(self, tasks: int) -> About:
+        child = Child(self.subject, HOME, self._store, tasks=tasks)
+        with self._lock:
+            self._idle.append(child)
+        return child.about
+
+    def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = ()) -> Record:
         """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
-        A `cold` probe is played in a fork of a process that has played nothing. If half of the probes hang, the
-        limit is halved step by step; proofs are played in fresh processes, which always have the whole limit.
+        The child has played the ops in `walked` once, and nothing else. If half of the probes hang, the limit is
+        halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
         leaving: Child | None = None
         try:
-            leaving = child = self._take(probe.context, () if cold or probe.context != HOME else self.walked)
+            leaving = child = self._take(probe, walked if probe.context == HOME else ())
             with self._lock:
                 hangs = self._overdue > 1 and 2 * self._overdue >= self._played
                 shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
@@ -220,25 +238,33 @@ class WorkerPool:
                 leaving.close()
         return record
 
-    def fresh(self, probe: Probe, limit: float) -> Record:
-        with Child(self.subject, probe.context, self._store) as child:
-            try:
-                return child.play(probe, limit)
-            except SubjectBroken as error:
-                return Record(probe.ops, (), str(error))
+    def fresh(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+        """Plays probes of one context in forks of a process that has played nothing."""
+        records: list[Record] = []
+        with Child(self.subject, probes[0].context, self._store) as child:
+            for probe in probes:
+                try:
+                    records.append(child.play(probe, limit))
+                except SubjectBroken as error:
+                    records.append(Record(probe.ops, (), str(error)))
+        return records
 
-    def each(self, play: Callable[[Probe], Record], probes: Sequence[Probe]) -> list[Record]:
+    def each(self, play: Callable[[T], R], some: Sequence[T]) -> list[R]:
         """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
-        return list(self._executor.map(play, probes))
+        return list(self._executor.map(play, some))
 
-    def _take(self, context: ProcessContext, walked: tuple[Op, ...]) -> Child:
+    def _take(self, probe: Probe, walked: tuple[Op, ...]) -> Child:
+        """Returns a child that has played nothing or `walked`, best one that has read the start states of the tasks."""
+        context, tasks = probe.context, {op.name for op in probe.ops if op.do == "reset"}
         with self._lock:
-            for place, child in enumerate(self._idle):
-                if child.context == context and child.walked == walked:
-                    return self._idle.pop(place)
-        child = Child(self.subject, context, self._store)
-        if walked:
+            some = [one for one in self._idle if one.context == context and one.walked in (walked, ())]
+            child = max(some, key=lambda one: (len(one.walked), len(one.tasks & tasks)), default=None)
+            if child is not None:
+                self._idle.remove(child)
+        child = Child(self.subject, context, self._store) if child is None else child
+        if walked and not child.walked:
             child.walk(walked)
+        child.tasks |= tasks
         return child
 
     def close(self) -> None:

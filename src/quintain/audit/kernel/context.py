@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import random
 import threading
@@ -17,10 +18,11 @@ from quintain.audit.facts.data import is_dict
 from quintain.contract import NOTHING, Contract
 
 from .check import Check, NotChecked
-from .child import WorkerPool
+from .child import SubjectBroken, WorkerPool
 from .finding import Confidence, Evidence, Finding, trajectory
-from .loader import About, Source, Subject
-from .probe import HOME, OVERDUE, Op, Probe, ProcessContext, Record, number, reset, same, score, turns
+from .loader import About, Source, Subject, spread
+from .player import TASKS_AT
+from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record, ask, number, reset, same, score, turns
 from .registry import find_relation
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class _AuditState:
         self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
         self.known: dict[tuple[str, ...], Any] = {}
         self.is_over, self.probes = False, 0
+        self.walked: tuple[Op, ...] = ()  # what a process plays once before it plays probes, unless they are cold
 
 
 class AuditContext:
@@ -151,11 +154,18 @@ class AuditContext:
         """Returns the ops that solve a task; None without an oracle, or if it fails (`unsolvable` reports that)."""
 
         def find(ctx: AuditContext) -> tuple[Op, ...] | None:
-            seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
-            known = seen.fine and seen.value is not None
-            return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+            return _solution(ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle"))
 
         return self.once(("oracle", task), find) if "oracle" in self.offers else None
+
+    def oracles(self, tasks: Sequence[str]) -> dict[str, tuple[Op, ...] | None]:
+        """Returns the oracle of each task; those of an environment are read in one process."""
+        new = [task for task in tasks if ("oracle", task) not in self._shared.known]
+        if self.about.kind == "environment" and "oracle" in self.offers:
+            record = self.play(*(Op("oracle", name=task) for task in new))
+            for task, seen in zip(new, record.seen, strict=False):
+                self.once(("oracle", task), functools.partial(_solution, seen))
+        return {task: self.oracle(task) for task in tasks}
 
     def solution_score(self, task: str) -> float | None:
         """Returns the score of the oracle's solution; None without a solution or a score."""
@@ -184,6 +194,24 @@ class AuditContext:
         """Returns `count` of the audited tasks, spread evenly."""
         return spread(self.tasks, count)
 
+    def not_sampled(self, count: int) -> list[int]:
+        """Returns the indices of the tasks that are not in `sample_tasks(count)`."""
+        chosen = set(spread(spread(range(self.about.count), len(self.tasks)), count))
+        return [index for index in range(self.about.count) if index not in chosen]
+
+    def tasks_at(self, indices: Sequence[int]) -> list[str]:
+        """Returns the tasks at some indices; an environment makes those whose names are unknown."""
+        if self.about.kind != "environment":
+            return [self.about.tasks[index] for index in indices]
+        known = {index: name for name, index in self.subject.index.items()}
+        if missing := [index for index in indices if index not in known]:
+            seen = self.play(ask(TASKS_AT, missing)).at("ask")
+            if not seen.fine:
+                raise SubjectBroken(f"a task cannot be made: {seen.raised}")
+            known |= zip(missing, seen.value, strict=True)
+            self.subject.index.update({known[index]: index for index in missing})
+        return [known[index] for index in indices]
+
     def walk(self) -> None:
         """Makes each process of the pool play some solutions before its probes, if no later episode can tell.
 
@@ -191,7 +219,8 @@ class AuditContext:
         """
         if self.about.kind != "environment" or "oracle" not in self.offers:
             return
-        solved = {task: solves(task, (*(self.oracle(task) or ()), Op("digest"))) for task in self.sample_tasks(12)}
+        known = self.oracles(self.sample_tasks(12))
+        solved = {task: solves(task, (*(ops or ()), Op("digest"))) for task, ops in known.items()}
         walked: list[Op] = []
         for probe in solved.values():
             if {op.name for op in probe.ops if op.do == "call"} - {op.name for op in walked}:
@@ -202,15 +231,9 @@ class AuditContext:
         if is_broken or any(before[name] != after[name] for name in ("threads", "processes")):
             return
         tried = [solved[task] for task in self.sample_tasks(2)]
-        cold = [self.play_probe(probe) for probe in tried]
-        self.pool.walked, agree = tuple(walked), False
-        try:
-            warm = [self.play_probe(probe) for probe in tried]
-            pairs = list(zip(cold, warm, strict=True))
-            agree = all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs)
-        finally:
-            if not agree:
-                self.pool.walked = ()
+        pairs = [[self._in_time(probe, None, ops) for ops in ((), tuple(walked))] for probe in tried]
+        if all(len(a.seen) == len(b.seen) and all(map(same, a.seen, b.seen)) for a, b in pairs):
+            self._shared.walked = tuple(walked)
 
     # --- playing ---
 
@@ -220,7 +243,7 @@ class AuditContext:
 
     def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
         self._count(1)
-        return self._in_time(probe, limit)
+        return self._in_time(probe, limit, self._walked)
 
     def play_all(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
         """Plays many probes, on all cores."""
@@ -231,17 +254,43 @@ class AuditContext:
             found += self._each(part, limit)
         return found
 
-    def _each(self, probes: Sequence[Probe], limit: float | None = None, *, fresh: bool = False) -> list[Record]:
-        return self.pool.each(lambda probe: self._in_time(probe, limit, fresh=fresh), probes)
+    def _each(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
+        return self.pool.each(lambda probe: self._in_time(probe, limit, self._walked), probes)
 
-    def _in_time(self, probe: Probe, limit: float | None, *, fresh: bool = False) -> Record:
-        """Plays a probe; raises OutOfTime if the budget is spent, or ended the probe instead of its limit."""
-        seconds, pool = min(self.limit if limit is None else limit, max(1.0, self.seconds_left())), self.pool
+    @property
+    def _walked(self) -> tuple[Op, ...]:
+        return () if self.cold else self._shared.walked
+
+    def _in_time(self, probe: Probe, limit: float | None, walked: tuple[Op, ...]) -> Record:
+        return self._whole(lambda seconds: [self.pool.play(probe, seconds, walked)], limit)[0]
+
+    def _whole(self, play: Callable[[float], list[Record]], limit: float | None = None) -> list[Record]:
+        """Plays probes; raises OutOfTime if the budget is spent, or ended one of them instead of its limit."""
         if self.seconds_left() > 0:
-            record = pool.fresh(probe, seconds) if fresh else pool.play(probe, seconds, cold=self.cold)
-            if not record.died.startswith(OVERDUE) or self.seconds_left() > 0:
-                return record
+            records = play(min(self.limit if limit is None else limit, max(1.0, self.seconds_left())))
+            if self.seconds_left() > 0 or not any(record.died.startswith(OVERDUE) for record in records):
+                return records
         raise OutOfTime("the budget is spent")
+
+    def _fresh(self, probes: Sequence[Probe], plays: int = 1) -> list[Record]:
+        """Plays probes several times, in processes that have played nothing before.
+
+        Those of one play of an environment share a process, in which each is a fork, unless they are equal: what
+        differs from process to process must not hide.
+        """
+        size, shares = len(probes), self.about.kind == "environment"
+        every, groups = [*probes] * plays, dict[Any, list[int]]()
+        for place, probe in enumerate(every):
+            at = place % size
+            key = (place // size, probe.context, probes[:at].count(probe) if shares else at)
+            groups.setdefault(key, []).append(place)
+
+        def play(places: list[int]) -> list[Record]:
+            return self._whole(lambda seconds: self.pool.fresh([every[place] for place in places], seconds))
+
+        played = zip(groups.values(), self.pool.each(play, list(groups.values())), strict=True)
+        found = {place: record for places, records in played for place, record in zip(places, records, strict=True)}
+        return [found[place] for place in range(len(every))]
 
     def count_comparisons(self, count: int = 1) -> None:
         """Adds to the number of comparisons; a check that makes none is `not_checked`."""
@@ -341,7 +390,7 @@ class AuditContext:
         holds = find_relation(evidence.relation)
         for _ in range(evidence.tries):
             self._count(len(probes))
-            if holds(records := self._each(probes, fresh=fresh), evidence):
+            if holds(records := self._fresh(probes) if fresh else self._each(probes), evidence):
                 return records
         return None
 
@@ -354,7 +403,7 @@ class AuditContext:
             return (at_most, shown) if shown is not None else (None, [])
         if evidence.tries == 1:  # Both at once.
             self._count(2 * len(probes))
-            records = self._each((*probes, *probes), fresh=True)
+            records = self._fresh(probes, 2)
             holds, plays = find_relation(evidence.relation), (records[: len(probes)], records[len(probes) :])
             held = [play for play in plays if holds(play, evidence)]
         else:
@@ -363,14 +412,13 @@ class AuditContext:
         return ("proven" if len(held) == 2 else "likely" if held else None), held[0] if held else []
 
 
+def _solution(seen: OpResult, _ctx: AuditContext | None = None) -> tuple[Op, ...] | None:
+    known = seen.fine and seen.value is not None
+    return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+
+
 def lowest(*some: Confidence) -> Confidence:
     return min(some, key=_CONFIDENCES.index)
-
-
-def spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
-    """Returns `count` of the tasks, spread evenly; all if there are fewer."""
-    last = (len(tasks) - 1) / max(1, count - 1)
-    return tuple(tasks) if count >= len(tasks) else tuple(tasks[round(place * last)] for place in range(count))
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:

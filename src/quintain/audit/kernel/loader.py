@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -25,19 +25,20 @@ SERVED = "remote"  # adapter for the URL of an environment behind `quintain serv
 HELD = frozenset({SERVED, "ors"})  # kinds whose sessions stay open on a server until they are closed there
 
 Component = Literal["T", "H", "V", "S", "C"]
+T = TypeVar("T")
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
     """Subject as named on the command line.
 
     Attributes:
-        names: Names of its tasks in order, if known; a worker can then make one task without all before it.
+        index: Indices of tasks by name, as far as known; a worker can then make one task without all before it.
     """
 
     spec: str  # as in `quintain.plugins.environment`, "KIND:TEXT", or the name of a factory of plain subjects
     options: dict[str, str] = {}  # options of the environment; `split` chooses its tasks
     cases: str = ""  # file of cases; the spec then names a scoring function
-    names: tuple[str, ...] = ()
+    index: dict[str, int] = {}
     env: tuple[str, ...] = ()  # names of the user's environment variables that its process gets, beyond `child._KEPT`
     mutant: Mutant | None = None  # change of one of its files, for the process that loads it; see `mutants.loading`
 
@@ -54,7 +55,8 @@ class About(msgspec.Struct, frozen=True):
     """Description of a subject: its `kind` is "environment", "plain", "scorer", "remote", or one of `FOREIGN`."""
 
     kind: str
-    tasks: tuple[str, ...]
+    tasks: tuple[str, ...]  # all names; of an environment, whose tasks take time to make, some, spread evenly
+    count: int  # number of its tasks
     tools: tuple[ToolSpec, ...]
     offers: frozenset[str]  # methods of the subject
     attributes: dict[str, Any]  # values of the `adapter.ATTRIBUTES` that it sets
@@ -117,18 +119,22 @@ def load_subject(wanted: Subject) -> LoadedSubject:
     return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
-def describe(opened: LoadedSubject) -> About:
+def describe(opened: LoadedSubject, most: int = 0) -> About:
+    """Describes a subject, an environment with the names of `most` tasks."""
     adapter = SubjectAdapter(opened.factory())
+    is_ours = opened.kind == "environment"
+    count = len(adapter.subject.shelf if is_ours else adapter.tasks)
     known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
         kind=opened.kind,
-        tasks=tuple(adapter.tasks),
+        tasks=tuple(adapter.subject.shelf.names(spread(range(count), most)) if is_ours else adapter.tasks),
+        count=count,
         tools=adapter.tools(),
         offers=adapter.offers,
         attributes={name: plain(getattr(adapter.subject, name))[0] for name in known},
         sources=opened.sources,
         fingerprint=opened.fingerprint,
-        places=adapter.subject.places() if opened.kind == "environment" else {},
+        places=adapter.subject.places() if is_ours else {},
         contracts=adapter.contracts(),
     )
     if "close" in adapter.offers:
@@ -136,12 +142,18 @@ def describe(opened: LoadedSubject) -> About:
     return about
 
 
+def spread(some: Sequence[T], count: int) -> tuple[T, ...]:
+    """Returns `count` of some things, spread evenly; all if there are fewer."""
+    last = (len(some) - 1) / max(1, count - 1)
+    return tuple(some) if count >= len(some) else tuple(some[round(place * last)] for place in range(count))
+
+
 def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
     return isinstance(found, Environment)
 
 
 def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:
-    factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), names=wanted.names)
+    factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), index=wanted.index)
     judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
     things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     found: dict[tuple[str, str], Source] = {}

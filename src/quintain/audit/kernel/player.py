@@ -22,7 +22,7 @@ from quintain.audit.subjects.failure import SubjectFailure
 from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
 from .answers import answered
 from .probe import Op, OpResult, turns
-from .registry import find_probe_function
+from .registry import find_probe_function, probe_function
 
 LONGEST = 4_000_000
 """Bytes of the largest value that leaves the worker; a larger one is replaced by its size and digest."""
@@ -155,6 +155,15 @@ class Player:
     def ask(self, op: Op) -> Any:
         """Calls a registered probe function with (player, instance, value)."""
         return plain(find_probe_function(op.name)(self, op.on, op.value))[0]
+
+
+@probe_function
+def tasks_at(player: Player, on: str, indices: Any) -> list[str]:
+    """Returns the ids of an environment's tasks at these indices."""
+    return list(player.adapter(on).subject.shelf.names(indices))
+
+
+TASKS_AT = f"{__name__}:{tasks_at.__name__}"
 
 
 class _Absent(Exception):

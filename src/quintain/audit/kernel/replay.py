@@ -38,7 +38,7 @@ def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> 
     with contextlib.closing(WorkerPool(finding.subject)) as pool:
         for _ in range(plays):
             for _ in range(finding.evidence.tries):
-                records = pool.each(lambda probe: pool.fresh(probe, limit), finding.probes)
+                records = pool.each(lambda probe: pool.fresh([probe], limit)[0], finding.probes)
                 if holds(records, finding.evidence):
                     held += 1
                     break

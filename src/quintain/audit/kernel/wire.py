@@ -32,13 +32,14 @@ class LoadFrame(msgspec.Struct, tag=True):
 
 
 class PlayFrame(msgspec.Struct):
-    """Frame to the worker, with the digests of the start states that the auditor knows.
+    """Frame to the worker, with the digests of the start states and the indices of tasks that the auditor knows.
 
     A probe that `stays` is played in the worker itself and not in a fork, and only the last frame is sent.
     """
 
     probe: Probe
     known: list[str] = []
+    index: dict[str, int] = {}
     stays: bool = False
 
 

@@ -39,38 +39,38 @@ GRACE_S = 0.3  # seconds in which processes may end that end with their parent, 
 
 
 def main(inward: int, outward: int) -> None:
-    """Loads the subject of the second frame, then plays the probes of the others until the pipe ends."""
+    """Loads the subject of the second frame, describes so many of its tasks as the third says, and plays probes."""
     receiver = wire.Receiver(inward)
     allow(receiver.receive(list[str]))
-    wanted = receiver.receive(Subject)
+    wanted, most = receiver.receive(Subject), receiver.receive(int)
     if sys.platform == "linux":  # Becomes the parent of orphaned descendants, so that they can be found and ended.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     try:
         if wanted.mutant is not None:
             install(wanted.mutant)
-        worker = _Worker(inward, outward, load_subject(wanted))
+        worker = _Worker(inward, outward, load_subject(wanted), index=wanted.index)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
         wire.send(outward, _unloaded(error))
         return
-    if worker.describes():
+    if worker.describes(most):
         worker.serve(receiver)
 
 
 class _Worker:
     """Process that has loaded the subject."""
 
-    def __init__(self, inward: int, outward: int, opened: LoadedSubject) -> None:
-        self._in, self._out, self._opened = inward, outward, opened
+    def __init__(self, inward: int, outward: int, opened: LoadedSubject, *, index: dict[str, int]) -> None:
+        self._in, self._out, self._opened, self._index = inward, outward, opened, index
         self._made: set[str] = set()
         self._starts = wire.StartStates()
 
-    def describes(self) -> bool:
+    def describes(self, most: int) -> bool:
         """Describes the subject in a fork, so that the template process never makes an instance."""
         pid = os.fork()
         if pid == 0:
             try:
-                message = wire.LoadFrame(describe(self._opened))
+                message = wire.LoadFrame(describe(self._opened, most))
             except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
                 message = _unloaded(error)
             self._send(message)
@@ -83,6 +83,7 @@ class _Worker:
         with contextlib.suppress(EOFError, BrokenPipeError):
             while True:
                 frame: wire.PlayFrame = receiver.receive(wire.PlayFrame)
+                self._index.update(frame.index)
                 if frame.stays:  # So that its forks find type hints, decoders and compiled statements ready.
                     player = Player(self._opened.factory)
                     player.play(frame.probe.ops, lambda _: None)

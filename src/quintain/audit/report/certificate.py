@@ -38,7 +38,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def digests(about: About, digest: str) -> dict[str, str]:
-    own = {name: codec.digest(codec.dumps(getattr(about, name))) for name in ("tools", "tasks")}
+    parts = {"tools": about.tools, "tasks": (about.tasks, about.count)}
+    own = {name: codec.digest(codec.dumps(part)) for name, part in parts.items()}
     files = {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
     return {"subject": digest, **own, "quintain": __version__, **files}
 

@@ -14,7 +14,7 @@ import json
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast, get_type_hints
 
 import msgspec
@@ -39,22 +39,17 @@ DECLARED = ("volatile", "graded", "refusal_ok", "models")
 
 
 def of(
-    env: Environment[Any],
-    split: str | None = None,
-    *,
-    tasks: int | Sequence[str] | None = None,
-    names: Sequence[str] = (),
+    env: Environment[Any], split: str | None = None, *, index: dict[str, int] | None = None
 ) -> Callable[[], NativeSubject]:
     """Returns a factory of sessions on an environment; sessions share the tasks, which are made on demand.
 
     Args:
         env: The environment.
         split: The split; by default "test", else the first one.
-        tasks: Offer only the first so many, or those with these ids, in this order.
-        names: Ids of all tasks of the split in order, if known; a task is then made without those before it.
+        index: Indices of tasks by id, as far as known; a task of it is made without those before it.
     """
     chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
-    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
+    return functools.partial(NativeSubject, env, Shelf(env, chosen, {} if index is None else index))
 
 
 _MANY = 1_000_000
@@ -64,14 +59,11 @@ _KEPT = 16  # number of tasks whose tables are kept
 class Shelf:
     """Tasks of a split, each made once in this process, because making a task's world may take milliseconds."""
 
-    def __init__(
-        self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
-    ) -> None:
-        self.split, self.index, self.judging = split, RowIndex(), judging.Judging(env)
-        self._places = {name: place for place, name in enumerate(names)}
-        self._env, self._all, self._chosen = env, env.tasks(split), chosen
+    def __init__(self, env: Environment[Any], split: str, index: dict[str, int]) -> None:
+        self.split, self.rows, self.judging = split, RowIndex(), judging.Judging(env)
+        self._env, self._all, self._index = env, env.tasks(split), index
         self._known: dict[str, Task[Any]] = {}
-        self._seen, self._lock = 0, threading.Lock()
+        self._lock = threading.Lock()
         self._memories: OrderedDict[str, world.Memory] = OrderedDict()
 
     def memory(self, task: str) -> world.Memory:
@@ -84,22 +76,26 @@ class Shelf:
             self._memories.popitem(last=False)
         return self._memories[task]
 
-    def names(self) -> list[str]:
-        if not (self._chosen is None or isinstance(self._chosen, int)):
-            return list(self._chosen)
-        count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
-        while self._seen < count and not self._places:
-            self._next()
-        return list(self._places or self._known)[:count]
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def names(self, indices: Iterable[int]) -> Iterator[str]:
+        """Makes the tasks at these indices and yields their ids; raises UsageError if two share one."""
+        for index in indices:
+            task = self._all[index]
+            if self._index.setdefault(task.id, index) != index:
+                raise UsageError(f"split {self.split!r} of {self._env.name} has two tasks with the id {task.id!r}")
+            self._known[task.id] = task
+            yield task.id
 
     def task(self, name: str) -> Task[Any]:
         """Returns a task by its id; raises UsageError if the id is unknown."""
-        if name not in self._known and name in self._places:
-            self._known[name] = self._all[self._places[name]]
-        while name not in self._known and self._seen < len(self._all):
-            self._next()
         if name not in self._known:
-            raise UsageError(f"split {self.split!r} of {self._env.name} has no task {name!r}")
+            index = self._index.get(name, len(self._all))
+            task = self._all[index] if index < len(self._all) else None
+            # A finding is also replayed on a later version, whose tasks may have another order.
+            is_it = task is not None and task.id == name
+            self._known[name] = task if task is not None and is_it else self._env.task(self.split, name)
         return self._known[name]
 
     async def lent(self, task: Task[Any]) -> Task[Any]:
@@ -107,10 +103,6 @@ class Shelf:
         is_apart = threading.current_thread() is not threading.main_thread()
         with self._lock:
             return msgspec.structs.replace(task, start=await resource.fork(task.world())) if is_apart else task
-
-    def _next(self) -> None:
-        task, self._seen = self._all[self._seen], self._seen + 1
-        self._known[task.id] = task
 
 
 class _AgentRequest(BaseException):
@@ -126,7 +118,7 @@ class NativeSubject:
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
         self._env, self._roomy, config = env, copy.copy(env), env.config
         self._roomy.config = msgspec.structs.replace(config, max_turns=_MANY, max_calls=None)
-        self._shelf, self.is_roomy, self._calls = shelf, False, 0
+        self.shelf, self.is_roomy, self._calls = shelf, False, 0
         self._episode: Episode[Any] | None = None
         self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
         for name, owner in ((name, owner) for name in DECLARED for owner in (env.state, env)):
@@ -138,7 +130,7 @@ class NativeSubject:
     # -- what there is
 
     def tasks(self) -> list[str]:
-        return self._shelf.names()
+        return list(self.shelf.names(range(len(self.shelf))))
 
     def tools(self) -> list[dict[str, Any]]:
         names = ("name", "description", "parameters")
@@ -157,7 +149,7 @@ class NativeSubject:
     def contents(self, most: int) -> dict[str, dict[str, str]]:
         """Returns digests of at most `most` tasks of each split by id, without the id; its own split comes first."""
         found: dict[str, dict[str, str]] = {}
-        for split in dict.fromkeys((self._shelf.split, *self._env.splits)):
+        for split in dict.fromkeys((self.shelf.split, *self._env.splits)):
             tasks = itertools.islice(self._env.tasks(split), most)
             bare = {task.id: msgspec.structs.replace(task, id="", tags={}) for task in tasks}
             found[split] = {name: self._run(task.digest(task.world())) for name, task in bare.items()}
@@ -171,13 +163,13 @@ class NativeSubject:
         return {"rates": dict(self._env.state.rates)}
 
     def hidden(self, task: str) -> dict[str, Any]:
-        one = self._shelf.task(task)
+        one = self.shelf.task(task)
         answer = one.answer if one.solution else None
         sealed: dict[str, Any] = world.plain({"truth": one.truth, "solution": one.solution, "answer": answer})
         return sealed
 
     def oracle(self, task: str) -> list[Any] | None:
-        one = self._shelf.task(task)
+        one = self.shelf.task(task)
         return None if one.solution is None else [*world.plain(one.solution), {"answer": one.answer}]
 
     # -- an episode
@@ -234,31 +226,31 @@ class NativeSubject:
 
         `complete` replaces the model of every other actor.
         """
-        return self._run(self._heard(self._shelf.task(task), said, complete))
+        return self._run(self._heard(self.shelf.task(task), said, complete))
 
     def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> dict[str, Any] | None:
         """Returns the grade of an answer with `complete` as the model of each judge; None without a verdict."""
-        env = self._shelf.judging.env or self._env
-        return self._shelf.judging.grade(NativeSubject(env, self._shelf), task, answer, complete=complete)
+        env = self.shelf.judging.env or self._env
+        return self.shelf.judging.grade(NativeSubject(env, self.shelf), task, answer, complete=complete)
 
     # -- the world
 
     def state(self) -> dict[str, Any]:
-        return self._run(world.view(self._current.state, self._shelf.memory(self._current.trace.task)))
+        return self._run(world.view(self._current.state, self.shelf.memory(self._current.trace.task)))
 
     def start_state(self) -> dict[str, Any]:
         """Returns the state of an episode that has just begun, and closes the session."""
         state = self.state()
         for rows in state.values():
             if is_list(rows):
-                self._shelf.index.prepare(rows)
+                self.shelf.rows.prepare(rows)
         self.close()
         return state
 
     def changes_from_here(self) -> Callable[[], dict[str, list[Any]]]:
         """Returns a function that compares the later state with the present one; it reads changed rows only."""
         before, view = self._run(resource.fork(self._current.state)), self.state()
-        memory, index = self._shelf.memory(self._current.trace.task), self._shelf.index
+        memory, index = self.shelf.memory(self._current.trace.task), self.shelf.rows
         return lambda: self._run(world.differences(before, view, self._current.state, memory=memory, index=index))
 
     def digest(self) -> str:
@@ -307,11 +299,11 @@ class NativeSubject:
 
     async def _begun(self, name: str, seed: int) -> Episode[Any]:
         """Returns an episode at the point where its harness first requests the agent."""
-        task = self._shelf.task(name)
+        task = self.shelf.task(name)
         env = self._roomy if self.is_roomy else self._env
         try:
-            lent = await self._shelf.lent(task)
-            episode = await Episode[Any].begin(env, lent, seed=seed, split=self._shelf.split, agent="audit")
+            lent = await self.shelf.lent(task)
+            episode = await Episode[Any].begin(env, lent, seed=seed, split=self.shelf.split, agent="audit")
         except BROKEN as error:
             raise _failure(error, part="T", kind="quintain:reset_failed") from error
 
@@ -339,7 +331,7 @@ class NativeSubject:
         return False
 
     async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
-        episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
+        episode = await Episode[Any].begin(self._env, task, seed=0, split=self.shelf.split, agent="audit")
         others, heard = list[str](), list[str]()
 
         async def model(request: Request) -> Reply:

@@ -32,7 +32,6 @@ class NotApplied(Exception):
 
 
 Rule = Callable[[Case], Iterator[Label]]
-_FLAGS = re.IGNORECASE
 
 
 def _label(
