@@ -159,6 +159,22 @@ def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     )
 
 
+def test_a_jump_is_right_in_each_frame(browser: Reading, home: Path) -> None:
+    write(home / "runs" / "long", [trace("long", turns=300, say="twelve words " * 90)])
+    browser.run("location.hash = '#/long/e/long/0'")
+    browser.until("document.querySelectorAll('section.turn').length === 300")
+    for target in (200, 75):  # The first turns of blocks: the block before is not in the view, but drawn.
+        browser.run(f"""(window.tops = [], requestAnimationFrame(function look() {{
+            const id = document.activeElement.id;
+            if (id === 't{target}') tops.push(Math.abs(document.activeElement.getBoundingClientRect().top));
+            if (tops.length < 60) requestAnimationFrame(look);
+        }}), 0)""")
+        browser.run(f"location.hash = '#/long/e/long/0?t={target}'")
+        browser.until("tops.length === 60")
+        assert browser.run("Math.max(...tops)") <= 4
+        time.sleep(1)
+
+
 def test_the_panel_shows_what_a_replay_finds(browser: Reading, home: Path) -> None:
     played = next(iter(read_traces(home / "runs" / "sales")))
     env = plugins.environment("sales")
