@@ -462,8 +462,7 @@ def _texts(trace: _TraceFacts) -> tuple[str, str]:
             rewards[reward.name] = [reward.level, value, value]
         else:
             known[1] += value
-            if value < known[2]:
-                known[2] = value
+            known[2] = min(known[2], value)
     for turn in trace.turns:
         for step in turn.steps:
             used = tools.setdefault(step.call.name, [0, 0])
