@@ -150,6 +150,15 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.until("!document.querySelector('dialog').open")
 
 
+def test_rows_are_sorted_with_those_without_a_value_last(browser: Reading, home: Path) -> None:
+    scores = {"a": 0.5, "b": None, "c": -1.0, "d": 0.0, "e": -0.25, "f": 1.0, "g": 0.0}
+    write(home / "runs" / "sorted", [trace(task, score=score) for task, score in scores.items()])
+    found = "[...document.querySelectorAll('.scroller .line a')].map(one => one.textContent).join('')"
+    for sort, order in (("score", "cedgafb"), ("-score", "fadgecb"), ("-task", "gfedcba"), ("turns", "abcdefg")):
+        browser.run(f"location.hash = '#/sorted/episodes?sort={sort}'")
+        browser.until(f"{found} === '{order}'")
+
+
 def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     browser.run("location.hash = '#/a%20run/e/lend%205/3?t=30'")
     browser.until("document.activeElement.id === 't30'")
