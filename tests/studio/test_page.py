@@ -150,6 +150,15 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.until("!document.querySelector('dialog').open")
 
 
+def test_rows_are_sorted_with_those_without_a_value_last(browser: Reading, home: Path) -> None:
+    scores = {"a": 0.5, "b": None, "c": -1.0, "d": 0.0, "e": -0.25, "f": 1.0, "g": 0.0}
+    write(home / "runs" / "sorted", [trace(task, score=score) for task, score in scores.items()])
+    found = "[...document.querySelectorAll('.scroller .line a')].map(one => one.textContent).join('')"
+    for sort, order in (("score", "cedgafb"), ("-score", "fadgecb"), ("-task", "gfedcba"), ("turns", "abcdefg")):
+        browser.run(f"location.hash = '#/sorted/episodes?sort={sort}'")
+        browser.until(f"{found} === '{order}'")
+
+
 def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     browser.run("location.hash = '#/a%20run/e/lend%205/3?t=30'")
     browser.until("document.activeElement.id === 't30'")
@@ -157,6 +166,22 @@ def test_an_address_leads_to_a_turn(browser: Reading) -> None:
     browser.until(
         f"Math.abs({top}) < 8 || {top} < innerHeight && scrollY + innerHeight >= document.body.scrollHeight - 8"
     )
+
+
+def test_a_jump_is_right_in_each_frame(browser: Reading, home: Path) -> None:
+    write(home / "runs" / "long", [trace("long", turns=300, say="twelve words " * 90)])
+    browser.run("location.hash = '#/long/e/long/0'")
+    browser.until("document.querySelectorAll('section.turn').length === 300")
+    for target in (200, 75):  # The first turns of blocks: the block before is not in the view, but drawn.
+        browser.run(f"""(window.tops = [], requestAnimationFrame(function look() {{
+            const id = document.activeElement.id;
+            if (id === 't{target}') tops.push(Math.abs(document.activeElement.getBoundingClientRect().top));
+            if (tops.length < 60) requestAnimationFrame(look);
+        }}), 0)""")
+        browser.run(f"location.hash = '#/long/e/long/0?t={target}'")
+        browser.until("tops.length === 60")
+        assert browser.run("Math.max(...tops)") <= 4
+        time.sleep(1)
 
 
 def test_the_panel_shows_what_a_replay_finds(browser: Reading, home: Path) -> None:

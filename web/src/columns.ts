@@ -12,7 +12,7 @@ export interface Head {
 
 export class Column {
   data: Float32Array | Uint32Array;
-  starts = new Uint32Array(1);
+  starts: Uint32Array = new Uint32Array(1);
   length = 0;
   values: string[] = [];
 
@@ -27,28 +27,32 @@ export class Column {
 
   append(said: Said, data: Float32Array | Uint32Array, starts: Uint32Array | undefined, from: number): void {
     said.values?.forEach((value, n) => (this.values[(said.base ?? 0) + n] = value));
-    if (starts === undefined) {
+    // The first message is most of a run: its arrays are not copied.
+    if (from === 0) [this.data, this.starts, this.length] = [data, starts ?? this.starts, data.length];
+    else if (starts === undefined) {
       this.data = grown(this.data, from + data.length);
       if (this.data instanceof Float32Array) this.data.fill(NaN, this.length, from);
       this.data.set(data, from);
       this.length = from + data.length;
-      return;
+    } else {
+      const items = this.starts[from] ?? 0;
+      this.data = grown(this.data, items + data.length);
+      this.data.set(data, items);
+      this.starts = grown(this.starts, from + starts.length);
+      this.starts.set(starts.map((one) => items + one), from);
     }
-    const items = this.starts[from] ?? 0;
-    this.data = grown(this.data, items + data.length);
-    this.data.set(data, items);
-    this.starts = grown(this.starts, from + starts.length);
-    this.starts.set(starts.map((one) => items + one), from);
   }
 }
 
 function grown<Numbers extends Float32Array | Uint32Array>(old: Numbers, length: number): Numbers {
   if (old.length >= length) return old;
-  // The first message is most of a run; what comes later doubles.
-  const made = new (old.constructor as new (length: number) => Numbers)(old.length ? Math.max(length, old.length * 2) : length);
+  const made = new (old.constructor as new (length: number) => Numbers)(Math.max(length, old.length * 2));
   made.set(old);
   return made;
 }
+
+// More rows than a browser can hold. Times 2 ** 32, it is the largest integer that a number holds exactly.
+const MOST = 2 ** 21;
 
 export class Columns {
   rows = 0;
@@ -129,19 +133,15 @@ export class Columns {
     const sign = key.startsWith("-") ? -1 : 1;
     const column = this.find(key.replace(/^-/, ""));
     if (column === undefined || column.kind === "lists") return;
-    let data: Float32Array | Uint32Array = column.data;
-    if (column.kind === "text") {
-      const order = column.values.map((_, n) => n).sort((a, b) => compare(column.values[a], column.values[b]));
-      const rank = new Uint32Array(order.length);
-      order.forEach((value, place) => (rank[value] = place));
-      data = column.data.map((value) => rank[value] ?? 0);
-    }
-    rows.sort((a, b) => {
-      const [x, y] = [data[a] ?? NaN, data[b] ?? NaN];
-      if (x === y) return a - b;
-      if (x !== x || y !== y) return x === x ? -1 : y === y ? 1 : a - b;
-      return sign * (x - y);
-    });
+    const rank = new Uint32Array(column.values.length);
+    column.values.map((_, n) => n).sort((a, b) => compare(column.values[a], column.values[b])).forEach((value, place) => (rank[value] = place));
+    // The bits of a float are in its order, those of a negative one in the opposite.
+    const bits = column.data instanceof Float32Array ? new Int32Array(column.data.buffer, column.data.byteOffset, column.data.length) : column.data;
+    const order = (value: number) => (column.kind === "text" ? (rank[value] ?? 0) : value < 0 ? -(2 ** 31) - value : value);
+    // One number holds the order and the row, so that the browser sorts without a call for each pair.
+    const keys = new Float64Array(rows.length);
+    rows.forEach((row, n) => (keys[n] = (Number.isNaN(column.number(row)) ? 2 ** 32 - 1 : sign * order(bits[row] ?? 0)) * MOST + row));
+    keys.sort().forEach((key, n) => (rows[n] = key - Math.floor(key / MOST) * MOST));
   }
 }
 

@@ -1,11 +1,12 @@
 // One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
-import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
 import { component, type Criterion, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { clear, figure, Said, Shown } from "./text";
 
 const BLOCK = 25;
+// Browsers draw blocks up to so many screens outside of the view; Chromium's margin is 1.5.
+const DRAWN = 2;
 
 // A verdict with its weight and reason. Grey: it was skipped, or the phase was not reached.
 export function Verdict({ reward, criterion }: { reward: Reward; criterion?: Criterion | undefined }) {
@@ -58,7 +59,7 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}`, paren
             <strong>Invalid, no score.</strong> {trace.failure.kind} of component {component(trace.failure.part)}, during{" "}
             {trace.failure.stage}, after {trace.failure.turn} turns
           </p>
-          <Said text={`${trace.failure.type}: ${trace.failure.message}`} error />
+          <Said text={`${trace.failure.type}: ${trace.failure.message}`} style="error" />
         </div>
       )}
       {["trajectory", "group", "phase"].map((level) => {
@@ -105,7 +106,7 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
     return Array.from({ length: Math.ceil(shown.length / BLOCK) }, (_, n) => shown.slice(n * BLOCK, (n + 1) * BLOCK));
   }, [trace.turns, thread]);
   const box = useRef<HTMLDivElement>(null);
-  useEffect(() => layOut(box.current?.firstElementChild), [blocks]);
+  useEffect(() => layOutAll(box.current?.firstElementChild), [blocks]);
   return (
     <div class="turns" ref={box}>
       {blocks.map((block) => <div class="block">{block.map(({ turn, moved }) => oneTurn(turn, moved, known, rest))}</div>)}
@@ -113,14 +114,17 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
   );
 }
 
-// Lays out blocks that nobody has seen while the browser is idle, so that find-in-page need not. Returns how to stop.
-function layOut(block: Element | null | undefined): () => void {
+// Lays out a block that nobody has seen, and gives it the height that it will have when it is drawn.
+function layOut(block: HTMLElement): void {
+  const end = block.lastElementChild?.getBoundingClientRect().bottom ?? 0;
+  block.style.containIntrinsicHeight = `auto ${end - block.getBoundingClientRect().top}px`;
+}
+
+// Lays out all blocks while the browser is idle, so that find-in-page need not. Returns how to stop.
+function layOutAll(block: Element | null | undefined): () => void {
   const next = (idle: IdleDeadline) => {
     // While the page moves, less time remains.
-    if (idle.timeRemaining() > 20) {
-      block?.lastElementChild?.getBoundingClientRect();
-      block = block?.nextElementSibling;
-    }
+    for (; block && idle.timeRemaining() > 20; block = block.nextElementSibling) layOut(block as HTMLElement);
     if (block) asked = requestIdleCallback(next);
   };
   let asked = window.requestIdleCallback?.(next);
@@ -143,26 +147,26 @@ function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { ra
   ];
   const verdicts = (fits: (one: Reward) => boolean, label: string) => {
     const shown = rewards.filter(fits);
-    return shown.length > 0 && row(label, <div>{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>);
+    return shown.length > 0 && <div data-label={label}>{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>;
   };
   const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (
     <section id={`t${turn.index}`} class={style} tabIndex={-1} aria-label={name} data-event={isEvent(turn, moved)}>
       {turn.keep != null && <p class="rewritten">context rewritten: {turn.keep} messages kept</p>}
-      {turn.added?.map(({ role, content }) => row(role, Shown({ content, raw }), "row added"))}
+      {turn.added?.map(({ role, content }) => Shown({ content, raw, style: "added", label: role }))}
       <h2>
         {link ? <a href={link(turn.index)}>{name}</a> : name}
         <small>{facts.filter(Boolean).join(" · ")}</small>
       </h2>
-      {message.reasoning && row("thinks", Said({ text: message.reasoning }))}
-      {message.content && row("says", Shown({ content: message.content, raw }))}
+      {message.reasoning && Said({ text: message.reasoning, label: "thinks" })}
+      {message.content && Shown({ content: message.content, raw, label: "says" })}
       {steps.map((step, n) => [
-        row("calls", Shown({ content: step.call.arguments, raw, before: called(step, flags?.has(step.call.name)) })),
-        row("sees", Shown({ content: step.observation, raw, error: step.is_error ?? false })),
+        Shown({ content: step.call.arguments, raw, before: called(step, flags?.has(step.call.name)), label: "calls" }),
+        Shown({ content: step.observation, raw, style: step.is_error ? "error" : undefined, label: "sees" }),
         verdicts((one) => one.step === n, "step"),
       ])}
       {message.calls?.slice(steps.length).map((call) => (
-        row("calls", Shown({ content: call.arguments, raw, before: <span class="call">{`${clear(call.name)} (not played) `}</span> }))
+        Shown({ content: call.arguments, raw, before: <span class="call">{`${clear(call.name)} (not played) `}</span>, label: "calls" })
       ))}
       {verdicts((one) => one.step == null, "rewards")}
     </section>
@@ -177,8 +181,6 @@ const called = (step: Step, flagged: boolean | undefined) => [
   flagged && <span class="flag" title="a finding of the audit">⚑ </span>,
 ];
 
-const row = (label: string, shown: ComponentChildren, style = "row") => <div class={style}><span class="label">{label}</span>{shown}</div>;
-
 // A turn at which `n` and `p` stop: a refusal, a planned fault, another world, a reward that is not full.
 function isEvent(turn: Turn, moved: boolean): true | undefined {
   const refused = turn.steps?.some((step) => step.is_error || step.fault);
@@ -186,20 +188,17 @@ function isEvent(turn: Turn, moved: boolean): true | undefined {
   return moved || refused || rewarded || undefined;
 }
 
-// Scrolls to a turn, and again until it stays: blocks outside of the view have an estimated height until they are drawn.
+// Scrolls to a turn. Blocks above it that will be drawn, too, get their height before, so that they do not move it.
 export function goTo(index: number): void {
   const section = document.getElementById(`t${index}`);
   if (section === null) return;
   section.focus({ preventScroll: true });
-  let [before, steady, frames] = [NaN, 0, 0];
-  const settle = () => {
-    section.scrollIntoView({ block: "start" });
-    const place = section.getBoundingClientRect().top;
-    steady = Math.abs(place - before) < 2 ? steady + 1 : 0;
-    before = place;
-    if (steady < 3 && ++frames < 40 && document.activeElement === section) requestAnimationFrame(settle);
-  };
-  settle();
+  let block = section.parentElement;
+  while (block && section.getBoundingClientRect().top - block.getBoundingClientRect().bottom < DRAWN * innerHeight) {
+    layOut(block);
+    block = block.previousElementSibling as HTMLElement | null;
+  }
+  section.scrollIntoView();
 }
 
 export interface Reading {

@@ -66,7 +66,8 @@ function lists(columns: Columns, name: string, say: (row: number) => string[] | 
   const data: number[] = [];
   column.starts = new Uint32Array(columns.rows + 1);
   for (let row = 0; row < columns.rows; row++) {
-    for (const text of new Set(say(row))) {
+    const said = say(row);
+    for (const text of said ? new Set(said) : []) {
       if (!known.has(text)) known.set(text, column.values.push(text) - 1);
       data.push(known.get(text) ?? 0);
     }

@@ -6,9 +6,9 @@ const MOST = 120;
 
 // The rows of a turn have the name of their text as a label; calls and results have one for each step.
 function field(row: Element): { field: string; step: number } {
-  const name = (one: Element) => one.querySelector(".label")?.textContent ?? "";
-  const same = [...(row.parentElement?.children ?? [])].filter((one) => one.matches(".row") && name(one) === name(row));
-  return { field: name(row), step: same.indexOf(row) };
+  const name = row.getAttribute("data-label") ?? "";
+  const same = [...(row.parentElement?.children ?? [])].filter((one) => one.getAttribute("data-label") === name);
+  return { field: name, step: same.indexOf(row) };
 }
 
 // The texts of a row that are of the record, without names of calls and buttons.
@@ -17,7 +17,7 @@ function texts(row: Element): Text[] {
   const found: Text[] = [];
   while (walker.nextNode()) {
     const node = walker.currentNode as Text;
-    if (!node.parentElement?.closest(".label, .call, .refused, .flag, button")) found.push(node);
+    if (!node.parentElement?.closest(".call, .refused, .flag, button")) found.push(node);
   }
   return found;
 }
@@ -36,7 +36,8 @@ export function selected(): Mark | undefined {
   const selection = getSelection();
   if (!selection || selection.isCollapsed) return undefined;
   const range = selection.getRangeAt(0);
-  const row = range.startContainer.parentElement?.closest("section.turn .row");
+  const start = range.startContainer instanceof Element ? range.startContainer : range.startContainer.parentElement;
+  const row = start?.closest("section.turn > [data-label]");
   if (!row?.contains(range.endContainer)) return undefined;
   const places = [...characters(row)].map(([node, n]) => range.isPointInRange(node, n) && !(node === range.endContainer && n === range.endOffset));
   const [from, to] = [places.indexOf(true), places.lastIndexOf(true) + 1];
@@ -48,7 +49,7 @@ export function selected(): Mark | undefined {
 export function highlight(marks: Mark[]): void {
   if (!("highlights" in CSS)) return;
   const ranges = marks.flatMap((mark) => {
-    const rows = [...document.querySelectorAll(`#t${mark.turn} > .row`)];
+    const rows = [...document.querySelectorAll(`#t${mark.turn} > [data-label]`)];
     const row = rows.find((one) => field(one).field === mark.field && field(one).step === mark.step);
     const found = row ? [...characters(row)].slice(mark.from, mark.to) : [];
     const [first, last] = [found[0], found.at(-1)];

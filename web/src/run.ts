@@ -143,7 +143,7 @@ export function run(name: string): Run {
 const place = (...parts: string[]): string => `#/${parts.map(encodeURIComponent).join("/")}`;
 const query = (given: Record<string, string | number>): string => {
   const kept = Object.entries(given).filter(([, value]) => value !== "" && value !== -1);
-  return kept.length ? `?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}` : "";
+  return kept.length ? `?${kept.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : "";
 };
 const numbered = (member: number, attempt: number): string => `${member}${attempt ? `.${attempt}` : ""}`;
 

@@ -25,18 +25,17 @@ function code(character: string): string {
 }
 
 interface SaidProps {
-  text: string; error?: boolean;
-  // What stands before the text, such as the name of a call.
-  before?: ComponentChildren;
+  text: string; style?: string | undefined;
+  // What stands before the text, such as the name of a call; and the name of the text, beside it.
+  before?: ComponentChildren; label?: string | undefined;
 }
 
 // A text whose part beyond LONG is folded; find-in-page opens the fold.
-export function Said({ text, error = false, before }: SaidProps) {
-  const style = error ? "said error" : "said";
-  return text.length <= LONG * 1.2 ? <pre class={style}>{before}{marked(text)}</pre> : <Folded text={text} style={style} before={before} />;
+export function Said({ text, style, before, label }: SaidProps) {
+  return text.length <= LONG * 1.2 ? <pre class={style} data-label={label}>{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
 }
 
-function Folded({ text, style, before }: { text: string; style: string; before: ComponentChildren }) {
+function Folded({ text, style, before, label }: SaidProps) {
   const [open, setOpen] = useState(false);
   const rest = useRef<HTMLSpanElement>(null);
   useEffect(() => {
@@ -49,8 +48,8 @@ function Folded({ text, style, before }: { text: string; style: string; before: 
     else rest.current?.setAttribute("hidden", "until-found");
   }, [open]);
   return (
-    <div>
-      <pre class={style}>
+    <div class={style} data-label={label}>
+      <pre>
         {before}{marked(text.slice(0, LONG))}
         <span ref={rest} class="rest">{marked(text.slice(LONG))}</span>
       </pre>
@@ -61,14 +60,14 @@ function Folded({ text, style, before }: { text: string; style: string; before: 
   );
 }
 
-interface ShownProps { content: Content | undefined; raw: boolean; error?: boolean; before?: ComponentChildren }
+interface ShownProps extends Omit<SaidProps, "text"> { content: Content | undefined; raw: boolean }
 
 // What a message or an observation says, as one element: text as it is, or laid out where it is JSON.
-export function Shown({ content = "", raw, error = false, before }: ShownProps) {
-  const said = (text: string) => Said({ text: raw ? text : laidOut(text), error, before });
-  if (typeof content === "string") return content || before ? said(content) : null;
+export function Shown({ content = "", raw, label, ...rest }: ShownProps) {
+  const said = (text: string, label?: string) => Said({ text: raw ? text : laidOut(text), label, ...rest });
+  if (typeof content === "string") return content || rest.before ? said(content, label) : null;
   return (
-    <div>
+    <div class={rest.style} data-label={label}>
       {content.map((one) => {
         if (one.type === "text") return said(one.text);
         if (!SAFE_PICTURES.has(one.media_type)) return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;

@@ -37,7 +37,7 @@ export function useSize(of: { current: HTMLElement | null }): [width: number, he
   return size;
 }
 
-export const count = (value: number): string => value.toLocaleString("en");
+export const count: (value: number) => string = new Intl.NumberFormat("en").format;
 
 export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 // Words that a screen reader says at once; nothing if there are none.

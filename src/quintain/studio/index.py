@@ -35,7 +35,7 @@ MOST_TOKENS = 2**32 - 1
 _BATCH = 1000
 """Lines of a transaction."""
 
-_BUFFER = 1 << 18
+_BUFFER = 1 << 17
 """Bytes that indexing reads at once. The default, 8 KB, doubles what reading costs."""
 
 _CHUNK = 8 << 20
@@ -318,30 +318,27 @@ class Index:
             with path.open("rb", buffering=_BUFFER) as file, _transaction(self.database):
                 (place,) = self.database.execute(f"SELECT {name} FROM source").fetchone()  # noqa: S608
                 file.seek(place)
-                lines = list(_whole_lines(file))
-                add = self._add_traces if name == "traces" else self._add_timings
-                add(place, lines)
-                place += sum(map(len, lines))
-                self.database.execute(f"UPDATE source SET {name} = ?", (place,))  # noqa: S608
-            if len(lines) < _BATCH:
+                ends = [place]
+                (self._add_traces if name == "traces" else self._add_timings)(_whole_lines(file, ends))
+                self.database.execute(f"UPDATE source SET {name} = ?", (ends[-1],))  # noqa: S608
+            if len(ends) <= _BATCH:
                 return True
             if time.monotonic() > until:
                 return False
 
-    def _add_traces(self, place: int, lines: list[bytes]) -> None:
+    def _add_traces(self, lines: Iterator[tuple[int, bytes]]) -> None:
         (n,) = self.database.execute("SELECT coalesce(max(n) + 1, 0) FROM episode").fetchone()
         rows = list[tuple[Any, ...]]()
-        for line in lines:
+        for place, line in lines:
             try:
                 rows.append((n + len(rows), place, len(line), *_row(line, self._best)))
             except _UNREADABLE as error:
                 self.database.execute("INSERT INTO broken VALUES (?, ?)", (place, str(error)[:500]))
-            place += len(line)
         self.database.executemany(_INSERT, rows)
 
-    def _add_timings(self, _place: int, lines: list[bytes]) -> None:
+    def _add_timings(self, lines: Iterator[tuple[int, bytes]]) -> None:
         rows = list[tuple[Any, ...]]()
-        for line in lines:
+        for _, line in lines:
             with contextlib.suppress(*_UNREADABLE):  # Unreadable seconds count as not measured.
                 *plain, turns = msgspec.structs.astuple(_timing.decode(line))
                 rows.append((*plain, codec.text(turns)))
@@ -381,13 +378,14 @@ def _head(digest: str) -> bytes:
     return b'{"digest":"%s"' % digest.encode()
 
 
-def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yields up to `_BATCH` lines that end in a line break."""
-    for _ in range(_BATCH):
-        line = file.readline()
-        if not line.endswith(b"\n"):
-            return
-        yield line
+def _whole_lines(file: BinaryIO, ends: list[int]) -> Iterator[tuple[int, bytes]]:
+    """Yields place and bytes of up to `_BATCH` lines that end in a line break, and adds the place after each to `ends`.
+
+    One after the other: a line that waits in memory for others has left the cache of the processor.
+    """
+    while len(ends) <= _BATCH and (line := file.readline()).endswith(b"\n"):
+        yield ends[-1], line
+        ends.append(ends[-1] + len(line))
 
 
 def _row(line: bytes, best: Mapping[str, float]) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -163,10 +164,9 @@ class EpisodeInPlay:
         """Returns the turns since the last call, and notes their seconds."""
         found = self.episode.trace.turns[self.turns :]
         for _ in found:
-            spent = (self.timing.model_s, self.timing.tool_s, self.timing.verifier_s)
-            model, tool, verifier = (now - before for now, before in zip(spent, self._spent, strict=True))
-            self.timing.turns.append((model, tool, verifier))
-            self._spent = spent
+            model, tool, verifier = self._spent
+            self._spent = now = (self.timing.model_s, self.timing.tool_s, self.timing.verifier_s)
+            self.timing.turns.append((now[0] - model, now[1] - tool, now[2] - verifier))
         self.turns += len(found)
         return found
 
@@ -188,9 +188,9 @@ class _RecordedHarness:
             for turn in flight.new_turns():
                 recorder.turned(flight, turn)
 
-        async def ask(request: Request) -> Reply:
+        def ask(request: Request) -> Awaitable[Reply]:  # Without a coroutine of its own, which each turn would pay.
             flush()
-            return await model(request)
+            return model(request)
 
         recorder.began(flight)
         try:
