@@ -17,7 +17,7 @@ import pytest
 
 import quintain as qn
 from quintain.audit.subjects import SubjectFailure, native
-from quintain.environments import enterprise, sales, support
+from quintain.environments import enterprise, helpdesk, sales
 from quintain.errors import UsageError
 from quintain.harnesses import Dialogue
 from quintain.resources.database import Database, Key
@@ -123,7 +123,7 @@ def begun(task: str = "test-0", **changes: Any) -> native.NativeSubject:
     return subject
 
 
-LONGER = [pytest.param(env, marks=pytest.mark.slow) for env in (support.env, enterprise.env)]
+LONGER = [pytest.param(env, marks=pytest.mark.slow) for env in (helpdesk.env, enterprise.env)]
 
 
 @pytest.mark.parametrize("env", [sales.env, *LONGER], ids=lambda env: env.name)
