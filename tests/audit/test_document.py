@@ -18,9 +18,9 @@ from quintain.audit.facts.bounds import bounds
 from quintain.audit.facts.failure_rate import ENOUGH, LINE, Rate, failed
 from quintain.audit.kernel.check import Check, NotChecked, check, checks_of, chosen, ordered
 from quintain.audit.kernel.child import WorkerPool
-from quintain.audit.kernel.context import AuditContext, spread
+from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import CLASSES, CheckResult, Evidence, Finding, shortened
-from quintain.audit.kernel.loader import About, Source, Subject
+from quintain.audit.kernel.loader import About, Source, Subject, spread
 from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset, score
 from quintain.audit.report import certificate, document
 from quintain.audit.report.certificate import Certificate
