@@ -379,9 +379,9 @@ def _head(digest: str) -> bytes:
 
 
 def _whole_lines(file: BinaryIO, ends: list[int]) -> Iterator[tuple[int, bytes]]:
-    """Yields place and bytes of up to `_BATCH` lines that end in a line break, and adds the place after each to `ends`.
+    """Yields place and bytes of up to `_BATCH` lines that end in a line break.
 
-    One after the other: a line that waits in memory for others has left the cache of the processor.
+    It adds the place after each line to `ends`. A line that waits for others would leave the processor's cache.
     """
     while len(ends) <= _BATCH and (line := file.readline()).endswith(b"\n"):
         yield ends[-1], line
