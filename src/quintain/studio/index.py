@@ -379,9 +379,9 @@ def _head(digest: str) -> bytes:
 
 
 def _whole_lines(file: BinaryIO, ends: list[int]) -> Iterator[tuple[int, bytes]]:
-    """Yields place and bytes of up to `_BATCH` whole lines, and adds the place after each to `ends`.
+    """Yields place and bytes of up to `_BATCH` lines that end in a line break.
 
-    Lines come one after the other, for one that waits in memory has left the cache of the processor.
+    It adds the place after each line to `ends`. A line that waits for others would leave the processor's cache.
     """
     while len(ends) <= _BATCH and (line := file.readline()).endswith(b"\n"):
         yield ends[-1], line
