@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 from _triage_dialogue import desk, talk
 from _triage_faults import (
     FAULTS,
@@ -92,7 +93,7 @@ def environment(spoil: dict[int, str], world: qn.Environment[Any] = sales) -> qn
 
         return qn.Tasks(len(tasks) - 6, make)
 
-    config = qn.Config(tool_timeout_s=HANG_S, noise_rate=0.02, max_turns=30, gate_rate=None)
+    config = msgspec.structs.replace(world.config, tool_timeout_s=HANG_S, noise_rate=0.02, gate_rate=None)
     parts = {"harness": world.harness, "verifier": world.verifier, "state": world.state, "config": config}
     return qn.Environment(world.name, tasks=made, **parts)
 

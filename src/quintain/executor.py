@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import math
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import FrameType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -162,11 +164,7 @@ ALARM = Alarm()
 """The executor of an environment that has none of its own."""
 
 
-def _call(_: float | None, function: Callable[..., Any], /, *args: Any) -> Any:
-    return function(*args)
-
-
-async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callable[..., Any] = _call) -> T:
+async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callable[..., Any] | None = None) -> T:
     """Awaits within a time limit; None means no limit.
 
     Args:
@@ -181,15 +179,17 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
-
-    def go(function: Callable[..., Any], *args: Any) -> Any:
-        return resume(seconds and max(GRACE_S, began + seconds - time.monotonic()), function, *args)
-
+    run = resume and functools.partial(_resume, resume, seconds and began + seconds)
     try:
-        started = _Started(awaitable, go)
-        if not started.done:  # What never waits needs no timer, which would cost more than the rest.
+        is_plain = isinstance(awaitable, types.CoroutineType)
+        rest = cast(Coroutine[Any, Any, T], awaitable) if is_plain else _plain(awaitable)
+        try:
+            wish = run(rest.send, None) if run else rest.send(None)
+        except StopIteration as stop:  # What never waits needs no timer, which would cost more than the rest.
+            result: T = stop.value
+        else:
             async with asyncio.timeout(seconds):
-                await started
+                result = await _go_on(rest, wish, run)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -201,35 +201,29 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
         raise
     if seconds is not None and time.monotonic() - began > seconds:
         raise DeadlineExceeded(seconds)
-    return started.result
+    return result
+
+
+def _resume(resume: Callable[..., Any], end: float | None, function: Callable[[Any], Any], argument: Any) -> Any:
+    return resume(end and max(GRACE_S, end - time.monotonic()), function, argument)
 
 
 async def _plain(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-class _Started(Generic[T]):
-    """An awaitable that has run until it first waits or, when it is `done`, to its `result`."""
-
-    result: T
-
-    def __init__(self, awaitable: Awaitable[T], run: Callable[[Callable[[Any], Any], Any], Any]) -> None:
-        self._rest, self._run = _plain(awaitable).__await__(), run
-        self.done = False
-        self._resume(self._rest.send, None)
-
-    def _resume(self, how: Callable[[Any], Any], what: Any) -> None:
+@types.coroutine
+def _go_on(rest: Coroutine[Any, Any, T], wish: Any, run: Callable[..., Any] | None) -> Generator[Any, Any, T]:
+    """Awaits a coroutine that has run until it first waits."""
+    while True:
         try:
-            self._wish = self._run(how, what)
-        except StopIteration as end:
-            self.done, self.result = True, end.value
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        while not self.done:
-            try:
-                answer = yield self._wish
-            except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the awaitable
-                self._resume(self._rest.throw, error)
-            else:
-                self._resume(self._rest.send, answer)
-        return self.result
+            how, what = rest.send, (yield wish)
+        except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the coroutine
+            how, what = rest.throw, error
+        else:
+            if run is None:
+                return (yield from rest)  # type: ignore[no-any-return]
+        try:
+            wish = run(how, what) if run else how(what)
+        except StopIteration as stop:
+            return cast(T, stop.value)

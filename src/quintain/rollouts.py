@@ -104,7 +104,7 @@ async def rollouts(
         raise UsageError(f"group and ahead must be >= 1, got group={group}, ahead={ahead}")
     how: dict[str, Any] = {"group": group, "ordered": ordered, "folder": folder}
     how["most"] = WINDOW * env.config.concurrency if ahead is None else max(1, ahead // group)
-    how |= {"names": {"seed": seed, "split": split}, "changed": asyncio.Condition()}
+    how |= {"names": {"seed": seed, "split": split}, "work": asyncio.Event(), "news": asyncio.Event()}
     pipeline = _Pipeline(env, model, tasks, **how)
     workers = [asyncio.create_task(pipeline.work()) for _ in range(env.config.concurrency)]
     try:
@@ -143,7 +143,8 @@ class _Pipeline(Generic[S]):
         most: int,
         folder: RunFolder | None,
         names: dict[str, Any],
-        changed: asyncio.Condition,
+        work: asyncio.Event,
+        news: asyncio.Event,
     ) -> None:
         self._env, self._model = env, model
         self._tasks = aiter(tasks) if isinstance(tasks, AsyncIterable) else iter(tasks)
@@ -160,7 +161,7 @@ class _Pipeline(Generic[S]):
         self._ids: set[str] = set()
         self._ready: dict[int, Group] = {}
         self._error: BaseException | None = None
-        self._changed = changed
+        self._work, self._news = work, news  # For the workers, and for the consumer.
 
     async def work(self) -> None:
         """Play one episode after the other, until there are none."""
@@ -172,23 +173,29 @@ class _Pipeline(Generic[S]):
                 await self._finish(*job, await (job[0].run(episode) if job[0].run else episode))
                 await asyncio.sleep(0)  # Where nothing blocks, the consumer and Ctrl-C get their turn here.
         except BaseException as error:  # noqa: BLE001  # handed to the consumer, who raises it
-            async with self._changed:
-                self._error = self._error or error
-                self._changed.notify_all()
+            self._error = self._error or error
+            self._wake()
 
     async def take(self) -> Group | None:
         """The next group, as they are complete or in order; None when there are no more."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._error or self._deliverable() is not None or self._idle())
-            if self._error:
-                raise self._error
-            index = self._deliverable()
-            if index is None:
-                self._gate.close()
-                return None
-            self._yielded += 1
-            self._changed.notify_all()
-            return self._ready.pop(index)
+        while not (self._error or self._idle()) and self._deliverable() is None:
+            self._news.clear()
+            await self._news.wait()
+        if self._error:
+            raise self._error
+        if (index := self._deliverable()) is None:
+            self._gate.close()
+            return None
+        self._yielded += 1
+        if not self._exhausted:
+            self._work.set()
+        return self._ready.pop(index)
+
+    def _wake(self) -> None:
+        """Wakes the consumer, and the workers where a finished group or an error gives them something to do."""
+        self._news.set()
+        if self._jobs or self._error or self._idle():
+            self._work.set()
 
     def _deliverable(self) -> int | None:
         index = self._yielded if self._ordered else next(iter(self._ready), None)
@@ -198,24 +205,22 @@ class _Pipeline(Generic[S]):
         return self._exhausted and not self._open and not self._jobs
 
     async def _next(self) -> tuple[_Open[S], int] | None:
-        async with self._changed:
-            while not self._error:
-                if self._jobs:
-                    return self._jobs.popleft()
-                if not self._exhausted and not self._drawing and self._count - self._yielded < self._most:
-                    await self._start_group()
-                elif self._idle():
-                    break
-                else:
-                    await self._changed.wait()
-            return None
+        while not (self._error or self._idle()):
+            if self._jobs:
+                return self._jobs.popleft()
+            if not self._exhausted and not self._drawing and self._count - self._yielded < self._most:
+                await self._start_group()
+            else:
+                self._work.clear()
+                await self._work.wait()
+        return None
 
     async def _start_group(self) -> None:
         try:
             drawn = await self._draw(self._tasks) if isinstance(self._tasks, AsyncIterator) else next(self._tasks)
         except (StopIteration, StopAsyncIteration):
             self._exhausted = True
-            self._changed.notify_all()
+            self._wake()
             return
         draw = drawn if isinstance(drawn, Draw) else Draw(drawn)
         self._admit(task := draw.task)
@@ -229,15 +234,12 @@ class _Pipeline(Generic[S]):
         self._begin(one)
 
     async def _draw(self, tasks: AsyncIterator[Task[S] | Draw[S]]) -> Task[S] | Draw[S]:
-        """Waits for the next task without the lock, so that the others play on."""
         self._drawing = True
-        self._changed.release()
         try:
             return await anext(tasks)
         finally:
-            await self._changed.acquire()
             self._drawing = False
-            self._changed.notify_all()
+            self._work.set()
 
     def _begin(self, one: _Open[S]) -> None:
         one.opened = time.perf_counter()
@@ -284,18 +286,17 @@ class _Pipeline(Generic[S]):
         members = tuple(one.results[n] for n in sorted(one.results))
         self._gate.observe_group([m.trace for m in members])
         kept = whole and enough(sum(m.trace.validity == "valid" for m in members), one.size)
-        async with self._changed:
-            if whole and not kept and one.size > 1 and one.attempt < self._env.config.group_retries:
-                one.earlier += members
-                one.attempt, one.ended, one.results = one.attempt + 1, 0, {}
-                self._begin(one)
-            else:
-                self._open -= 1
-                self._go_on(one)
-                names: dict[str, Any] = {"index": one.index, "task": one.task.id, "earlier": tuple(one.earlier)}
-                self._ready[one.index] = Group(rollouts=members, kept=kept, **names)
-                self._observe(self._ready[one.index])
-            self._changed.notify_all()
+        if whole and not kept and one.size > 1 and one.attempt < self._env.config.group_retries:
+            one.earlier += members
+            one.attempt, one.ended, one.results = one.attempt + 1, 0, {}
+            self._begin(one)
+        else:
+            self._open -= 1
+            self._go_on(one)
+            names: dict[str, Any] = {"index": one.index, "task": one.task.id, "earlier": tuple(one.earlier)}
+            self._ready[one.index] = Group(rollouts=members, kept=kept, **names)
+            self._observe(self._ready[one.index])
+        self._wake()
 
     async def _judge(self, one: _Open[S]) -> None:
         """Runs the group-level criteria on a complete group; only then its members are written and counted."""

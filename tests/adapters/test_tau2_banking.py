@@ -121,9 +121,10 @@ def test_hidden_tool_is_called_only_after_it_was_unlocked(world: Banking) -> Non
         ),
         False,
     )
-    assert agent(world, "unlock_discoverable_agent_tool", agent_tool_name="close_bank_account_7392").endswith(
-        "\nParameters: account_id: str"
-    )
+    described = agent(world, "unlock_discoverable_agent_tool", agent_tool_name="close_bank_account_7392")
+    parameters = json.loads(described.partition("\nParameters: ")[2])
+    assert parameters["required"] == ["account_id"]
+    assert parameters["properties"]["waive_early_closure_fee"] == {"type": "boolean", "default": False}
     assert same(before, world)
     assert agent(world, "call_discoverable_agent_tool", **call) == (
         "Error: Account balance must be $0.00 before closing. Current balance: $100.00"
@@ -143,6 +144,7 @@ def test_hidden_tool_is_called_only_after_it_was_unlocked(world: Banking) -> Non
                 "missing 1 required positional argument: 'card_id'"
             ),
         ),
+        ('{"card_id": ""}', "Invalid arguments: Expected `str` of length >= 1 - at `$.card_id`"),
         ('{"card_id": "dbc_2"}', "Debit card 'dbc_2' not found."),
     ],
 )
@@ -165,7 +167,7 @@ def test_customers_tool_is_called_only_after_it_was_given(world: Banking) -> Non
     assert "has not been given to you" in user(world, "call_discoverable_user_tool", **call)
     assert lent(world, "deposit_check_3847", account_id="chk_9", check_amount=5) == "Error: Account 'chk_9' not found."
     assert lent(world, "deposit_check_3847", account_id="chk_1", check_amount=5).startswith("Check deposited")
-    assert world.document("accounts", "chk_1")["current_holdings"] == "105.00"
+    assert world.document("accounts", "chk_1")["current_holdings"] == "$105.00"
     assert len(world.user_discoverable_tool_calls) == 2
 
 
@@ -251,11 +253,127 @@ def test_lost_debit_card_is_closed_replaced_and_activated(world: Banking) -> Non
     assert hidden(world, "order_debit_card_5739", **order).startswith("Debit Card Order Confirmed\nOrder ID: dcord_")
     assert "already a pending debit card order" in hidden(world, "order_debit_card_5739", **order)
     (new,) = [row for row in world.matching("debit_cards", account_id="chk_1").values() if row["status"] == "PENDING"]
-    read = {"card_id": new["card_id"], "last_4_digits": "1234", "expiration_date": "11/29", "cvv": "1", "pin": "5739"}
+    assert world.document("accounts", "chk_1")["current_holdings"] == "65.00"
+    (fee,) = world.matching("bank_account_transaction_history").values()
+    assert (fee["description"], fee["amount"]) == ("DEBIT CARD ORDER FEE - Delivery $35.0", -35.0)
+    read = {"card_id": new["card_id"], "last_4_digits": "1234", "expiration_date": "11/29", "cvv": "001", "pin": "5739"}
     assert "Please use activate_debit_card_8292" in hidden(world, "activate_debit_card_8291", **read)
     assert "neither all the same" in hidden(world, "activate_debit_card_8292", **read | {"pin": "1234"})
+    assert "do not match our records" in hidden(world, "activate_debit_card_8292", **read)
+    read["last_4_digits"] = new["last_4_digits"]
     assert hidden(world, "activate_debit_card_8292", **read).startswith("Replacement Debit Card Activation Successful")
-    assert world.document("accounts", "chk_1")["current_holdings"] == "65.00"
+    assert "PIN Changed" in hidden(
+        world, "change_debit_card_pin_6285", card_id=new["card_id"], current_pin="5739", new_pin="9175"
+    )
+    assert "UNBLOCKED" in hidden(
+        world, "set_debit_card_recurring_block_7382", card_id=new["card_id"], block_recurring=False
+    )
+
+
+def test_debit_card_is_refused_where_the_reference_refuses_it(world: Banking) -> None:
+    call = {"delivery_option": "rush", "delivery_fee": 0, "card_design": "x", "design_fee": 0, "shipping_address": "1"}
+    order = {"account_id": "chk_1", "user_id": "ann"} | call
+    assert hidden(world, "order_debit_card_5739", **order) == (
+        "Error: Invalid card_design. Must be one of: ['CLASSIC', 'PREMIUM', 'CUSTOM']"
+    )
+    order["card_design"] = "premium"
+    refusal = "Error: Account 'sav_1' is not an open checking account of user 'ann'."
+    assert hidden(world, "order_debit_card_5739", **order | {"account_id": "sav_1"}) == refusal
+    lent(world, "deposit_check_3847", account_id="chk_1", check_amount=5)
+    assert "is $0.00; an order needs $25" in hidden(world, "order_debit_card_5739", **order)
+    world.change("debit_cards", "dbc_1", fraud_alert_active=True, alert_source="bank_initiated")
+    alert = {"card_id": "dbc_1", "reason": "customer_verified"}
+    assert "only the security team" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    world.change("debit_cards", "dbc_1", alert_source="customer")
+    assert "Cleared Successfully" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    assert "nothing to clear" in hidden(world, "clear_debit_card_fraud_alert_4892", **alert)
+    world.change("accounts", "chk_1", date_opened="11/01/2025")
+    limit = {"card_id": "dbc_1", "limit_type": "atm", "new_limit": 700}
+    assert "must be 60 days old" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+    world.change("accounts", "chk_1", date_opened="11/01/2020", status="CLOSED")
+    assert "is not open" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+    limit["limit_type"] = "purchase"
+    world.change("accounts", "chk_1", status="OPEN")
+    assert "must be above None" in hidden(world, "request_temporary_debit_card_limit_increase_8374", **limit)
+
+
+def test_debit_card_dispute_records_what_follows_from_it(world: Banking) -> None:
+    dispute = {
+        "transaction_id": "btxn_1",
+        "account_id": "chk_1",
+        "card_id": "dbc_1",
+        "user_id": "ann",
+        "dispute_category": "card_present_fraud",
+        "transaction_date": "11/01/2025",
+        "discovery_date": "11/02/2025",
+        "disputed_amount": 40,
+        "transaction_type": "pin_purchase",
+        "card_in_possession": False,
+        "pin_compromised": "yes_shared",
+        "contacted_merchant": False,
+        "police_report_filed": False,
+        "written_statement_provided": True,
+        "provisional_credit_eligible": True,
+        "customer_max_liability_amount": -1,
+        "card_action": "close_and_reissue",
+    }
+    file = "file_debit_card_transaction_dispute_6281"
+    assert hidden(world, file, **dispute).startswith("Dispute ID: dsp_")
+    assert hidden(world, file, **dispute) == "Error: Dispute may have already been filed for this transaction."
+    (row,) = world.matching("debit_card_disputes").values()
+    assert (row["provisional_credit_amount"], row["is_fraud_category"], row["pin_shared_voluntarily"]) == (
+        40,
+        True,
+        True,
+    )
+
+
+def test_accounts_are_opened_and_closed_under_the_banks_conditions(world: Banking) -> None:
+    new = {"user_id": "ann", "account_class": "Gold Account"}
+    refusal = "Error: Account eligibility requirements not met."
+    for type_ in ("savings", "business_savings"):
+        assert hidden(world, "open_bank_account_4821", **new, account_type=type_) == refusal
+    world.change("accounts", "chk_1", date_opened="10/31/2025", level="Green Account")
+    assert "opened successfully" in hidden(world, "open_bank_account_4821", **new, account_type="savings")
+    assert "opened successfully" in hidden(world, "open_bank_account_4821", **new, account_type="business_checking")
+    close = "close_bank_account_7392"
+    world.change("accounts", "chk_1", current_holdings="5.00")
+    assert hidden(world, close, account_id="chk_1") == "Error: Account unable to be closed."
+    world.change("accounts", "chk_1", current_holdings="25.00")
+    assert "Waived: No" in hidden(world, close, account_id="chk_1")
+    assert hidden(world, "open_bank_account_4821", **new, account_type="business_checking") == refusal
+    world.change("accounts", "chk_1", status="OPEN", current_holdings="0.00")
+    assert "Waived: Yes" in hidden(world, close, account_id="chk_1", waive_early_closure_fee=True)
+    transfer = {"source_account_id": "chk_1", "amount": 1}
+    name = "transfer_funds_between_bank_accounts_7291"
+    assert "cannot be the same" in hidden(world, name, **transfer, destination_account_id="chk_1")
+    assert "'chk_1' is not active" in hidden(world, name, **transfer, destination_account_id="sav_1")
+    credit = {"account_id": "sav_1", "amount": 1, "credit_type": "fee_refund"}
+    assert "is not a checking account" in hidden(world, "apply_checking_account_credit_5829", **credit)
+
+
+def test_lookups_are_recorded_only_if_the_solution_makes_them(world: Banking) -> None:
+    call = {"agent_tool_name": "get_bank_account_transactions_9173", "arguments": '{"account_id": "chk_1"}'}
+    hidden(world, "get_bank_account_transactions_9173", account_id="chk_1")
+    assert list(world.agent_discoverable_tools) == []
+    world.foresee([("call_discoverable_agent_tool", call)])
+    hidden(world, "get_bank_account_transactions_9173", account_id="chk_1")
+    assert len(world.agent_discoverable_tools) == 1
+
+
+def test_customer_gets_only_arguments_that_a_tool_has(world: Banking) -> None:
+    given = {"discoverable_tool_name": "deposit_check_3847"}
+    assert agent(world, "give_discoverable_user_tool", **given, arguments='{"x": 1}') == (
+        "Error: Unexpected parameter: x"
+    )
+    assert "Tool given" in agent(world, "give_discoverable_user_tool", **given, arguments='{"check_amount": 1}')
+    assert lent(world, "get_referral_link", user_id="ann", card_name="EcoCard").startswith("Referral link: https://")
+    assert lent(world, "submit_cash_back_dispute_0589", user_id="ann", transaction_id="txn_1").endswith("SUBMITTED")
+    pay = {"user_id": "ann", "merchant_name": "Airline", "amount": 12.5, "category": "Travel"}
+    assert user(world, "submit_transaction", **pay, credit_card_type="x").startswith("Error: Unknown credit card type")
+    user(world, "submit_transaction", **pay, credit_card_type="Silver Rewards Card")
+    rewards = [row["rewards_earned"] for row in world.matching("credit_card_transaction_history").values()]
+    assert rewards == ["1 points", "50 points"]
 
 
 def test_credit_card_requests_are_recorded_once(world: Banking) -> None:
@@ -271,18 +389,22 @@ def test_credit_card_requests_are_recorded_once(world: Banking) -> None:
             {"shipping_address": "1 Elm", "reason": "lost"},
             "Error: Order may have already been placed for this card replacement.",
         ),
-        ("log_credit_card_closure_reason_4521", {"closure_reason": "other"}, "Error: A reason may have already"),
         ("apply_statement_credit_8472", {"amount": 5.0, "reason": "other"}, "Error: Failed to apply statement credit."),
+        (
+            "apply_credit_card_account_flag_6147",
+            {"flag_type": "other", "expiration_date": "11/14/2026", "reason": "other"},
+            "Error: Failed to apply account flag.",
+        ),
     ]
     for name, arguments, refusal in once:
         assert not hidden(world, name, **card, **arguments).startswith("Error")
         assert hidden(world, name, **card, **arguments).startswith(refusal)
-    assert world.document("credit_card_accounts", "cc_1")["current_balance"] == "$70.00"
+    assert world.document("credit_card_accounts", "cc_1")["status"] == "CLOSED"
     hidden(world, "deny_credit_limit_increase_5848", **card, denial_reason="other")
     hidden(world, "approve_credit_limit_increase_5847", **card, new_credit_limit=7500)
-    assert world.document("credit_card_accounts", "cc_1")["credit_limit"] == "$7,500.00"
+    assert world.document("credit_card_accounts", "cc_1")["credit_limit"] == "$7500.00"
     statuses = [row["status"] for row in world.matching("credit_limit_increase_requests").values()]
-    assert statuses == ["SUBMITTED", "DENIED", "APPROVED"]
+    assert statuses == ["PENDING", "DENIED", "APPROVED"]
     hidden(world, "update_transaction_rewards_3847", transaction_id="txn_1", new_rewards_earned="7 points")
     assert world.document("credit_card_transaction_history", "txn_1")["rewards_earned"] == "7 points"
 
@@ -300,7 +422,10 @@ def test_lookups_list_records_as_recorded(world: Banking) -> None:
     )
     assert agent(world, "get_cash_back_disputes_by_user", user_id="ann") == "No records found in 'cash_back_disputes'."
     assert agent(world, "get_referrals_by_user", user_id="ann") == "No records found in 'referrals'."
-    assert json.loads(hidden(world, "get_debit_cards_by_account_id_7823", account_id="chk_1")) == [CARD]
+    (card,) = json.loads(hidden(world, "get_debit_cards_by_account_id_7823", account_id="chk_1"))
+    renamed = {"card_number_last_4": CARD["last_4_digits"], "date_issued": CARD["issue_date"]}
+    assert card.items() - renamed.items() == CARD.items() - {("last_4_digits", "1111"), ("issue_date", "01/01/2024")}
+    assert "not a checking account" in hidden(world, "get_debit_cards_by_account_id_7823", account_id="sav_1")
 
 
 def test_verification_and_transfers_are_recorded(world: Banking) -> None:

@@ -33,15 +33,12 @@ def test_every_stored_case_agrees(reference_data: Path, domain: str, cases: int,
 
 
 @pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
-def test_bankings_stored_cases_agree_in_errors_and_rewards(reference_data: Path, live: int) -> None:
-    """The reference's tools are not in the data: rows and texts that the cases do not show are this project's."""
+def test_bankings_stored_cases_agree_but_for_texts(reference_data: Path, live: int) -> None:
+    """Descriptions of tools and most answers are this project's words; the cases have only their hashes."""
     data = reference_data / "tau2"
     report = conform("banking_knowledge", data, data / "dev" / "cases_banking_knowledge.jsonl.gz", live=live, seed=7)
     assert (report.cases, report.steps) == (894, 11352)
-    assert set(report.mismatches) == {"result", "db", "user_db"}
-    counts = {field: report.mismatches[field].count for field in report.mismatches}
-    assert counts["db"] == counts["user_db"] <= 478
-    assert counts["result"] <= 9057
+    assert {field: count.count for field, count in report.mismatches.items()} == {"result": 7158}
 
 
 async def _score(env: Environment[World], split: str, *, gold: bool) -> list[float | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from quintain.products import zendesk
 from quintain.resources.web import request
+from quintain.resources.web.look import Look
 from tests.products.conftest import Client, basic
 
 HOST = "http://acme.zendesk.localhost"
@@ -112,9 +113,14 @@ PAGES: dict[str, Callable[[], tuple[str, str]]] = {
 }
 
 
-def opened(name: str) -> Desk:
+OTHER = Look("dark dense mirrored", {"Save": "Speichern & zurück", "Subject": "Betreff"}, "Closed on Friday.", 15, 2)
+"""Variant of the pages in everything that may vary."""
+
+
+def opened(name: str, look: Look | None = None) -> Desk:
     """Returns an account whose browser shows a page."""
     email, path = PAGES[name]()
     world = signed(email) if email else desk()
+    world.look = look or world.look
     world.goto(HOST + path)
     return world

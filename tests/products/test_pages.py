@@ -14,9 +14,12 @@ from quintain.products import zendesk
 from quintain.resources.web import request
 from quintain.resources.web.aria import name_of, snapshot
 from quintain.resources.web.door import Door, serving
-from tests.products.conftest import basic
-from tests.products.pages import CUSTOMER, HOST, PAGES, RULES, Desk, custom, desk, key, opened, signed
+from quintain.resources.web.look import Look
+from tests.products.conftest import Client, basic
+from tests.products.pages import CUSTOMER, HOST, OTHER, PAGES, RULES, Desk, custom, desk, key, opened, signed
 from tests.studio.studio import AXE, AXE_RUN
+
+LOOKS = pytest.mark.parametrize("look", [Look(), OTHER], ids=["usual", "other"])
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -461,10 +464,11 @@ def test_act_on_a_page_leaves_the_state_of_the_call(name: str) -> None:
 # -- beside Chromium
 
 
-def test_every_page_has_the_snapshot_of_chromium(chromium: Any) -> None:
+@LOOKS
+def test_every_page_has_the_snapshot_of_chromium(chromium: Any, look: Look) -> None:
     tab = chromium.new_page()
     for name in PAGES:
-        world = opened(name)
+        world = opened(name, look)
         page = world.browser.tab.page
         tab.set_content(page.decode())
         assert snapshot(world.browser.document, {}) == tab.locator("body").aria_snapshot(), name
@@ -472,10 +476,11 @@ def test_every_page_has_the_snapshot_of_chromium(chromium: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
-def test_every_page_is_accessible_by_wcag_aa(chromium: Any) -> None:
+@LOOKS
+def test_every_page_is_accessible_by_wcag_aa(chromium: Any, look: Look) -> None:
     tab = chromium.new_page(viewport={"width": 1280, "height": 800})
     for name in PAGES:
-        tab.set_content(opened(name).browser.tab.page.decode())
+        tab.set_content(opened(name, look).browser.tab.page.decode())
         tab.add_script_tag(path=AXE)
         assert tab.evaluate(AXE_RUN) == [], name
 
@@ -512,3 +517,16 @@ def test_acts_in_chromium_leave_the_state_of_the_plain_browser(chromium: Any) ->
     theirs.browser = mine.browser
     assert [*mine.db.diff(theirs.db)] == []
     assert digest(mine) == digest(theirs)
+
+
+def test_look_names_controls_and_moves_columns_and_leaves_what_people_wrote() -> None:
+    world = signed()
+    world.look = Look(labels={"Subject": "Title", "Save": "Store <it>"}, moved=1)
+    Client(world).ticket(subject="Save", comment={"body": "Subject"})
+    world.goto(f"{HOST}{PAGES['view']()[1]}")
+    heads = [one.text for one in world.browser.document.body.all() if one.tag == "th"]
+    world.look = Look()
+    world.goto(f"{HOST}{PAGES['view']()[1]}")
+    usual = [one.text for one in world.browser.document.body.all() if one.tag == "th"]
+    assert heads[1:] == [*["Title" if one == "Subject" else one for one in usual[2:]], usual[1]]
+    assert any(one.text == "Save" for one in world.browser.document.body.all() if one.tag == "a")

@@ -10,6 +10,7 @@ import pytest
 
 import quintain as qn
 from quintain.environments.helpdesk import env, in_pages, make
+from quintain.environments.helpdesk.environment import varied
 from quintain.environments.helpdesk.pages import FAMILIES_IN_PAGES, TOOLS
 from quintain.environments.helpdesk.state import Helpdesk
 from quintain.errors import UsageError
@@ -75,6 +76,23 @@ def test_oracle_in_pages_scores_one(family: str, level: str) -> None:
     assert {one.value for one in trace.every_reward() if one.name == "possible"} == {1.0}
 
 
+@pytest.mark.parametrize("family", FAMILIES_IN_PAGES)
+def test_oracle_scores_one_in_a_variant_of_the_pages(family: str) -> None:
+    place = FAMILIES_IN_PAGES.index(family)
+    plain, other = in_pages.tasks("validation")[place], varied.tasks("validation")[place]
+    assert (plain.id, plain.prompt, plain.truth) == (other.id, other.prompt, other.truth)
+    assert plain.world().look != other.world().look
+    assert plain.world().db.digest() == other.world().db.digest()
+    trace = asyncio.run(qn.rollout(varied, other, oracle())).trace
+    assert (trace.score, trace.failure) == (1.0, None)
+
+
+def test_variants_have_other_names_styles_and_announcements() -> None:
+    looks = [varied.tasks("train")[place].world().look for place in range(30)]
+    for name in ("classes", "labels", "announcement", "rows", "moved"):
+        assert len({str(getattr(one, name)) for one in looks}) > 2
+
+
 def test_agent_in_pages_has_the_tools_of_a_browser_alone() -> None:
     task = in_pages.tasks("train")[0]
     assert {one.name for one in in_pages.for_task(task).tools_of("agent")} == set(TOOLS)
@@ -82,5 +100,5 @@ def test_agent_in_pages_has_the_tools_of_a_browser_alone() -> None:
 
 def test_interface_is_chosen_by_name() -> None:
     assert (make(), make(interface="pages")) == (env, in_pages)
-    with pytest.raises(UsageError, match="interface api or pages"):
+    with pytest.raises(UsageError, match="interface api, pages or varied"):
         make(interface="phone")

@@ -158,3 +158,13 @@ def test_private_addresses_of_python_are_not_public(one: hosts.Address) -> None:
     wrapped = ipaddress.IPv6Address((0x64FF9B << 96) + int(one)) if one.version == 4 else one
     assert hosts.is_public(wrapped) == hosts.is_public(one)
     assert not (hosts.is_public(one) and (one.is_private or one.is_multicast or one.is_loopback))
+
+
+def test_an_address_may_stand_for_a_host() -> None:
+    one = Allowed.parse("Desk.example:80=127.0.0.1:8080")
+    assert (one.host, one.port, one.place) == ("desk.example", 80, ("127.0.0.1", 8080))
+    assert one.matches("desk.example", 80)
+    assert (str(one), one.shown) == ("desk.example:80=127.0.0.1:8080", "desk.example:80")
+    for wrong in ("desk.example:80=other.example:80", "desk.example:80=", "desk.example:80=127.0.0.1"):
+        with pytest.raises(UsageError, match="perhaps the address that stands for it"):
+            Allowed.parse(wrong)

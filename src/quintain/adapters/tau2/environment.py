@@ -120,11 +120,11 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
     calls = [(one.requestor, (one.name, one.arguments)) for one in truth.actions or ()]
     is_alone = written or all(requestor == "assistant" for requestor, _ in calls)
     initial = entry.initial_state or Start()
-    is_own = initial.initialization_actions or initial.initialization_data
+    is_own = world.foresees or initial.initialization_actions or initial.initialization_data
     return Task(
         id=entry.id,
         prompt=_WRITTEN + case if written else "",
-        start=functools.partial(_started, world, initial) if is_own else world,
+        start=functools.partial(_started, world, initial, [call for _, call in calls]) if is_own else world,
         truth=truth,
         solution=tuple(call for _, call in calls) if is_alone else None,
         answer="\n".join(["Done.", *(truth.communicate_info or ())]),
@@ -133,9 +133,10 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
     )
 
 
-def _started(world: World, initial: Start) -> World:
+def _started(world: World, initial: Start, calls: list[tuple[str, dict[str, Any]]]) -> World:
     """Returns the world as a task finds it, after the rows and the functions that prepare it."""
     started = world.copy()
+    started.foresee(calls)
     data: dict[str, Any] = initial.initialization_data or {}
     started.adopt(data.get("agent_data") or {})
     for function in initial.initialization_actions or ():

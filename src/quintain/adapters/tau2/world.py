@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from quintain.state import State
@@ -21,6 +21,8 @@ class World(State, kw_only=True):
     """The same for the tools of the customer; empty where the customer has none."""
     has_one_database: ClassVar[bool] = False
     """True if the customer's tools work on the company's database; the reference then digests it for both."""
+    foresees: ClassVar[bool] = False
+    """True if the calls of a task's solution decide what the database records of other calls."""
     sections: ClassVar[tuple[str, ...]]
     """Names of the database's parts."""
 
@@ -42,6 +44,9 @@ class World(State, kw_only=True):
 
     def adopt(self, changes: Mapping[str, Any]) -> None:
         """Adds rows by section and key with which a task begins; a domain whose tasks have such rows overrides it."""
+
+    def foresee(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Learns the calls of the task's solution; a domain that sets `foresees` overrides it."""
 
     def settle(self) -> None:
         """Brings the customer's and the company's side into line; runs after every call."""

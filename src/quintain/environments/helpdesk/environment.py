@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,23 +29,30 @@ env: qn.Environment[Helpdesk] = qn.Environment(
     config=qn.Config(max_turns=120),  # C
 )
 
-in_pages: qn.Environment[Helpdesk] = qn.Environment(
-    "helpdesk_pages",
-    tasks=pages.tasks,
-    harness=browsing,
-    verifier=verifier,
-    state=HelpdeskPages,
-    config=qn.Config(max_turns=400),
-)
+
+def _browsed(name: str, tasks: Callable[[str], qn.Tasks[Any]]) -> qn.Environment[Helpdesk]:
+    parts: dict[str, Any] = {"tasks": tasks, "harness": browsing, "verifier": verifier, "state": HelpdeskPages}
+    return qn.Environment(name, **parts, config=qn.Config(max_turns=400))
+
+
+in_pages = _browsed("helpdesk_pages", pages.tasks)
 """Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
 
 
+varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))
+"""The same, each task in one of the variants of the pages: other names, styles, orders of columns."""
 _made = maker(env, f"{__package__}.twins")
+_INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
+    "api": (env, tasks, Case),
+    "pages": (in_pages, pages.tasks, pages.PagesCase),
+    "varied": (varied, pages.tasks, pages.VariedCase),
+}
+"""Interface to its environment, what makes its tasks, and what writes one."""
 
 
 @functools.cache
 def _untidy(interface: str, wanted: Shares) -> qn.Environment[Helpdesk]:
-    case, every, sound = (pages.PagesCase, pages.tasks, in_pages) if interface == "pages" else (Case, tasks, env)
+    sound, every, case = _INTERFACES[interface]
     own: Any = functools.partial(every, case=type(case.__name__, (case,), {"shares": wanted}))
     return qn.Environment(
         sound.name, tasks=own, harness=sound.harness, verifier=verifier, state=sound.state, config=sound.config
@@ -55,15 +63,17 @@ def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Envir
     """Returns the environment.
 
     Args:
-        interface: "api" for tools that are requests to the API, "pages" for those of a browser.
+        interface: "api" for tools that are requests to the API, "pages" for those of a browser, "varied" for a
+            browser and other looks of the pages in each task.
         twin: Class of a planted bug; twins have the tools of the API, and the measured shares.
         untidy: Shares of the table `shares` in company.toml, such as typos=0.05.
 
     Raises:
         UsageError: The interface, the twin or a share is unknown, or a twin is given with another option.
     """
-    if interface not in ("api", "pages") or (twin and (interface == "pages" or untidy)):
-        raise UsageError(f"expected interface api or pages, and a twin alone; got {interface!r} and {twin!r}")
+    if interface not in _INTERFACES or (twin and (interface != "api" or untidy)):
+        wanted = "interface api, pages or varied, and a twin with api and without shares"
+        raise UsageError(f"expected {wanted}; got {interface!r} and {twin!r}")
     if untidy:
         try:
             return _untidy(interface, shares(**untidy))
@@ -71,4 +81,4 @@ def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Envir
             raise UsageError(
                 f"{error}; the shares are {', '.join(Shares.__struct_fields__)}, each in [0, 1)"
             ) from error
-    return in_pages if interface == "pages" else _made(twin=twin)
+    return _made(twin=twin) if interface == "api" else _INTERFACES[interface][0]

@@ -7,6 +7,7 @@ takes is read from the page: a list takes an option, a checkbox is checked, anyt
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from quintain.products.zendesk.screens import STATUSES
 from quintain.resources.web.aria import name_of, option_value, role_of, value_of
 from quintain.resources.web.browser import BrowserTools
 from quintain.resources.web.html import Element
+from quintain.resources.web.look import Look
 from quintain.task import Call, Task, Tasks
 from quintain.tools import collect
 
@@ -94,6 +96,7 @@ FIELDS = {
 AUDIENCE = {True: "Public reply", False: "Internal note"}
 """Radio buttons of a comment."""
 _NEXT = "Next page"
+_LOOKS: dict[str, Any] = msgspec.toml.decode((Path(__file__).parent / "looks.toml").read_bytes())
 _UNSENT = {"ids", "query", "page", "per_page", "status"}
 """Fields of intents that no field of a form takes."""
 
@@ -144,6 +147,7 @@ class Driver:
 
     def _enter(self, label: str, value: Any, field: PageField | None = None) -> None:
         """Puts a value into the field of a label."""
+        label = self.world.look.name(label)
         while not (found := self._find(label)):
             self._press("Add a line")
         if field is not None and field.sql:
@@ -163,10 +167,10 @@ class Driver:
             self._call("fill", target=target, text=f"{held} {text}".strip() if held else text)
 
     def _press(self, button: str) -> None:
-        """Presses the first button whose name begins so."""
+        """Presses the first button whose usual name begins so."""
         page = self.world.browser.document
         found = [one for one in page.controls if role_of(page, one) == "button"]
-        names = [name for one in found if (name := name_of(page, one)).startswith(button)]
+        names = [name for one in found if self.world.look.usual(name := name_of(page, one)).startswith(button)]
         if not names:
             raise ValueError(f"the page {page.title!r} has no button {button!r}")
         self._click(names[0], "button")
@@ -214,9 +218,14 @@ class PagesCase(Case):
 
     kind = HelpdeskPages
 
+    def look(self) -> Look:
+        """Returns the variant of the pages."""
+        return Look()
+
     def write(self, name: str) -> str:
         """Writes a task of a family; returns the last words of its solution."""
         answer = super().write(name)
+        self.desk.look = self.look()
         driver = Driver(cast(HelpdeskPages, self.desk.copy()))
         driver.sign_in()
         for intent in self.intents:
@@ -230,15 +239,23 @@ class PagesCase(Case):
         return msgspec.structs.replace(made, tools=TOOLS)
 
 
+class VariedCase(PagesCase):
+    """A task in one of the variants of the pages, which is drawn after everything else of the task."""
+
+    def look(self) -> Look:
+        """Returns the variant of the pages."""
+        drawn = {name: self.rng.choice(_LOOKS[name]) for name in ("styles", "names", "announcements", "rows")}
+        return Look(drawn["styles"], drawn["names"], drawn["announcements"], drawn["rows"], moved=self.rng.below(4))
+
+
 _PLACES = [place for place, name in enumerate(FAMILIES) if name in FAMILIES_IN_PAGES]
 
 
 def tasks(split: str, case: type[PagesCase] = PagesCase) -> Tasks[Any]:
     """Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
     every = api.tasks(split, case)
-    rounds = len(every) // len(FAMILIES)
 
     def make(index: int) -> Task[Any]:
         return every[index // len(_PLACES) * len(FAMILIES) + _PLACES[index % len(_PLACES)]]
 
-    return Tasks(rounds * len(_PLACES), make)
+    return Tasks(len(every) // len(FAMILIES) * len(_PLACES), make)

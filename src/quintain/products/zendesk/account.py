@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
+from quintain.resources.web.look import Look
 from quintain.resources.web.rows import find, select
 
 from .tables import GroupMembership, User
@@ -78,6 +79,7 @@ class Desk(HttpTool):
         unsupported: Requests to endpoints that the clone does not have, by path.
         indexed_at: Time of the base, whose text `zd_words` holds; empty without an index.
         viewed: Views whose count was asked before; the first answer does not know it.
+        look: Variant of the pages.
     """
 
     subdomain: str = "acme"
@@ -87,6 +89,7 @@ class Desk(HttpTool):
     unsupported: dict[str, int] = {}
     indexed_at: str = ""
     viewed: list[int] = []
+    look: Look = Look()
 
     @property
     def now(self) -> str:

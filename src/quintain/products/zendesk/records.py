@@ -222,7 +222,7 @@ def records(world: Desk, exchange: Exchange) -> Any:
     kind = _kind(exchange)
     query = {"role": exchange.query.get("role", "end-user")} if kind.spec is USERS else {}
     page = exchange.query.get("page", "1")
-    found = ui.api(world, exchange, f"GET {kind.api}", page=page, per_page=ui.ROWS, **query)
+    found = ui.api(world, exchange, f"GET {kind.api}", page=page, per_page=world.look.rows, **query)
     more = [one for one in ("email", "position", "active") if one in (kind.names or kind.spec.row.settable)]
     rows: list[Any] = []
     for row in found[kind.spec.many]:
@@ -270,7 +270,7 @@ def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]
     if not is_new and kind.spec in (USERS, ORGANIZATIONS):
         path = f"{kind.api}/{key}/tickets" + "/requested" * (kind.spec is USERS)
         page = exchange.query.get("page", "1")
-        asked = ui.api(world, exchange, f"GET {path}", per_page=ui.ROWS, include="users", page=page)
+        asked = ui.api(world, exchange, f"GET {path}", per_page=world.look.rows, include="users", page=page)
         tables = [tickets_table(exchange, "Tickets", asked)]
         links = [(f"/agent/tickets/new?requester={row.get('email') or ''}", "New ticket", "")]
     title = f"New {kind.title.lower()}" if is_new else _name(row)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Refuse, Routes, answer
 from quintain.resources.web.html import Templates, form
+from quintain.resources.web.look import Look
 from quintain.resources.web.rows import select
 
 from . import tables as tb
@@ -26,8 +27,6 @@ SESSION = "session"
 """Name of the cookie that a sign-in sets."""
 SESSION_S = 8 * 3600
 """Seconds of the world for which a session lasts."""
-ROWS = 30
-"""Rows of a table on one page."""
 STATUSES = {one: "On-hold" if one == "hold" else one.capitalize() for one in tb.STATUSES}
 _PATHS = ("agent", "admin", "hc", "access", "")
 """First parts of the paths of pages."""
@@ -139,6 +138,11 @@ class PageTable(NamedTuple):
     pages: tuple[str, str] = ("", "")
     select: str = ""
 
+    def arranged(self, look: Look) -> PageTable:
+        """Returns the table with its columns in the order of a look."""
+        rows = [(key, look.arranged(cells)) for key, cells in self.rows]
+        return self._replace(heads=look.arranged(self.heads), rows=rows)
+
 
 def when(text: str | None) -> str:
     """Returns a time as pages show it."""
@@ -151,9 +155,13 @@ _TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when
 def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpResponse:
     """Returns a page."""
     asked, notice = exchange.request, "Saved" if "saved" in exchange.query else ""
+    look, tables = world.look, values.pop("tables", [])
     shared: tb.Json = {"caller": exchange.caller, "path": asked.path, "subdomain": world.subdomain, "errors": {},
-                       "notice": notice, "links": [], "tables": [], "add": ""}  # fmt: skip
-    return _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
+                       "notice": notice, "links": [], "add": "", "look": look,
+                       "tables": [one.arranged(look) for one in tables] if look.moved else tables}  # fmt: skip
+    page = _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
+    page.body = look.renamed(page.body.decode()).encode() if look.labels else page.body
+    return page
 
 
 def see(path: str, **query: Any) -> HttpResponse:

@@ -84,8 +84,9 @@ def _left(metric: tb.Json) -> tuple[str, bool]:
 @route("GET", "/agent/home", who="agent")
 def dashboard(world: Desk, exchange: Exchange) -> Any:
     """Shows the caller's own tickets, and those that he wrote to last."""
+    query: tb.Json = {"per_page": world.look.rows, "include": "users,slas"}
     tables = [
-        tickets_table(exchange, caption, ui.api(world, exchange, f"GET {path}", per_page=ui.ROWS, include="users,slas"))
+        tickets_table(exchange, caption, ui.api(world, exchange, f"GET {path}", **query))
         for caption, path in (("Assigned to you", f"users/{exchange.caller.id}/tickets/assigned"),
                               ("Recently updated by you", "tickets/recent"))
     ]  # fmt: skip
@@ -105,7 +106,7 @@ def view(world: Desk, exchange: Exchange) -> Any:
     one = VIEWS.need(world, exchange, exchange.id)
     query = {name: exchange.query[name] for name in ("page", "sort_by", "sort_order") if exchange.query.get(name)}
     include = "users,groups,organizations" + (",slas" if count(world.db, tb.SlaPolicy) else "")
-    found = ui.api(world, exchange, f"GET views/{one.id}/tickets", per_page=ui.ROWS, include=include, **query)
+    found = ui.api(world, exchange, f"GET views/{one.id}/tickets", per_page=world.look.rows, include=include, **query)
     columns = dict.fromkeys(("nice_id", "status", *(column["id"] for column in one.execution.get("columns", []))))
     table = tickets_table(exchange, one.title, found, columns=columns)._replace(select="ticket")
     for _, cells in table.rows:
@@ -128,7 +129,11 @@ def search(world: Desk, exchange: Exchange) -> Any:
     """Shows what fulfils a query, one kind at a time."""
     text, kinds = exchange.query.get("q", ""), ("ticket", "user", "organization")
     kind = exchange.query.get("type") if exchange.query.get("type") in kinds else "ticket"
-    query: tb.Json = {"query": f"{text} type:{kind}", "page": exchange.query.get("page", "1"), "per_page": ui.ROWS}
+    query: tb.Json = {
+        "query": f"{text} type:{kind}",
+        "page": exchange.query.get("page", "1"),
+        "per_page": world.look.rows,
+    }
     ask = functools.partial(ui.api, world, exchange, "GET search", **query)
     errors, results = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
     found: tb.Json = results or {"results": []}

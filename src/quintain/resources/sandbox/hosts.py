@@ -34,7 +34,10 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 
 _HOP = {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "upgrade"}
 """Fields that are meant for the proxy."""
-_FORM = "a network entry is a host and a port, such as 'pypi.org:443', '*.example.org:443' or '127.0.0.1:8080'"
+_FORM = (
+    "a network entry is a host and a port, such as 'pypi.org:443', '*.example.org:443' or '127.0.0.1:8080', "
+    "and perhaps the address that stands for it, such as 'desk.example:80=127.0.0.1:8080'"
+)
 
 _NOT_PUBLIC = tuple(
     map(
@@ -54,6 +57,7 @@ class Allowed(msgspec.Struct, frozen=True):
         host: A name in lower case, or an address as Python writes it, IPv6 without brackets.
         port: From 1 to 65535.
         is_wild: True for all names that end in `.host`, at any depth, and not the host itself.
+        place: Address and port that are connected to instead of the host's own; None for those.
 
     Raises:
         ValueError: The host is in another form, or the port out of range.
@@ -62,20 +66,22 @@ class Allowed(msgspec.Struct, frozen=True):
     host: str
     port: int
     is_wild: bool = False
+    place: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
-        if _entry(str(self)) != (self.host, self.port, self.is_wild):
-            raise ValueError(f"the host {self.host!r} is written {_entry(str(self))[0]!r}")
+        if _entry(self.shown) != (self.host, self.port, self.is_wild):
+            raise ValueError(f"the host {self.host!r} is written {_entry(self.shown)[0]!r}")
 
     @classmethod
     def parse(cls, entry: str) -> Self:
-        """Reads `host:port`, `*.host:port`, `1.2.3.4:port` or `[::1]:port`.
+        """Reads `host:port`, `*.host:port`, `1.2.3.4:port` or `[::1]:port`, each perhaps with `=address:port` after it.
 
         Raises:
             UsageError: It is none of these; the message names the entry and says why.
         """
+        name, is_placed, place = entry.partition("=")
         try:
-            return cls(*_entry(entry))
+            return cls(*_entry(name), place=_place(place) if is_placed else None)
         except ValueError as error:
             raise UsageError(f"{entry!r}: {error}; {_FORM}") from error
 
@@ -83,8 +89,13 @@ class Allowed(msgspec.Struct, frozen=True):
         """True if a host, in the form of `host`, may be reached at a port."""
         return port == self.port and (host.endswith(f".{self.host}") if self.is_wild else host == self.host)
 
-    def __str__(self) -> str:
+    @property
+    def shown(self) -> str:
+        """The entry as a program in the sandbox may read it."""
         return f"{'*.' if self.is_wild else ''}{shown(self.host, self.port)}"
+
+    def __str__(self) -> str:
+        return f"{self.shown}={shown(*self.place)}" if self.place else self.shown
 
 
 def allow(entries: Sequence[str]) -> tuple[Allowed, ...]:
@@ -168,6 +179,13 @@ def _entry(text: str) -> tuple[str, int, bool]:
     if found and (found.is_unspecified or found.is_multicast):
         raise ValueError(f"{host} is the address of no host")
     return host, port, is_wild
+
+
+def _place(text: str) -> tuple[str, int]:
+    host, port, _ = _entry(text)
+    if address(host) is None:
+        raise ValueError(f"{host!r} is no address, and only an address can stand for a host")
+    return host, port
 
 
 def _authority(text: str, default: int | None) -> tuple[str, int]:

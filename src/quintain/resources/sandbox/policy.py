@@ -85,7 +85,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         python: The interpreter, a path that is valid for every user of the machine.
         readable: Folders and files of the machine that programs may read, besides `/usr`.
         env: Variables, besides those that are always set.
-        network: Hosts that `run` and `stream` may reach, through a proxy: "host:port" and more, see `hosts.Allowed`.
+        network: Hosts that `run` and `stream` may reach, through a proxy: "host:port", or
+            "host:port=address:port" for one that an address of this machine stands for; see `hosts.Allowed`.
             Empty for none. Answers of a network are not replayed.
         pool: Number of sandboxes that are kept ready; each takes about 10 MB.
         overlay: True if the files of a workspace may be layers of an overlay, on machines that can do that; else they

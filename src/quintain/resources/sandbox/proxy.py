@@ -322,13 +322,16 @@ class Proxy:
         except ValueError as error:
             raise _Refusal(400, str(error)) from error
         contact.host, contact.port = request.host, request.port
-        if not any(one.matches(request.host, request.port) for one in self._allowed):
+        allowed = next((one for one in self._allowed if one.matches(request.host, request.port)), None)
+        if allowed is None:
             raise _Refusal(403, f"{hosts.shown(request.host, request.port)} is not allowed in this sandbox")
         contact.is_allowed = True
         async with _within(self._bounds.connect_seconds, 504, f"{request.host} did not answer in time"):
-            addresses = await self._addresses(request.host, request.port)
+            host, port = allowed.place or (request.host, request.port)
+            found = hosts.address(host) if allowed.place else None
+            addresses = [found] if found else await self._addresses(host, port)
             try:
-                server = await hosts.connect(addresses, request.port)
+                server = await hosts.connect(addresses, port)
             except OSError as error:
                 raise _Refusal(502, f"{request.host} cannot be reached: {error.strerror}") from error
         with server:
@@ -367,7 +370,8 @@ class Proxy:
         return good
 
     async def _refuse(self, client: socket.socket, refusal: _Refusal) -> None:
-        body = f"{refusal}\nThis sandbox may reach: {', '.join(map(str, self._allowed)) or 'nothing'}\n".encode()
+        reach = ", ".join(one.shown for one in self._allowed) or "nothing"
+        body = f"{refusal}\nThis sandbox may reach: {reach}\n".encode()
         fields = f"Content-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close"
         head = f"HTTP/1.1 {refusal.status} {refusal}\r\n{fields}\r\n\r\n".encode()
         with contextlib.suppress(OSError):  # It needs no answer any more, or takes none.

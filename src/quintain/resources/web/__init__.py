@@ -10,6 +10,7 @@
 resources    declared resources: list, show, create, update, delete and the rest
     door         a real address
 html         forms that requests send, and pages as trees
+look         a variant of a product's pages: names, styles, order of columns
 aria         accessibility snapshots of pages
 browser      a browser as plain data, over the pages of a world
 

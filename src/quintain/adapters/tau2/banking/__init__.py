@@ -1,16 +1,17 @@
 """The banking domain: an agent who finds policies and hidden tools in documents, and a customer with tools too.
 
-What the stored cases do not show is this project's, among it the descriptions of hidden tools, the answers of most
-look-ups, and the fields of some rows that a tool adds. The digits of a new card are derived from its identifier and are
-not the reference's, so an activation does not compare them.
+Rows and refusals are the reference's. Descriptions of hidden tools and most answers are this project's own words.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from quintain.adapters.tau2.convention import action, shared
 from quintain.errors import ToolError
@@ -21,7 +22,7 @@ from quintain.table import Table
 from .accounts import Accounts
 from .credit import CreditCards
 from .debit import DebitCards
-from .records import NOW, TODAY, Refused, hidden, identify, parsed, recorded
+from .records import NOW, TODAY, Refused, form, identify, lookup, parsed
 
 F = TypeVar("F", bound=Callable[..., str])
 
@@ -35,8 +36,8 @@ _REASONS = (
     "abusive_customer_behavior",
     "third_party_inquiry",
     "technical_system_error",
-    "customer_demands_after_unavailable_offer_refusal",
     "unconfirmed_external_communication",
+    "customer_demands_after_unavailable_offer_refusal",
     "kb_search_unsuccessful_customer_requests_transfer",
     "specialized_department_required",
     "accessibility_or_special_needs",
@@ -46,21 +47,22 @@ _REASONS = (
     "request_completed_customer_wants_human_followup",
     "other",
 )
-_CARDS = (
-    "Bronze Rewards Card",
-    "Business Bronze Rewards Card",
-    "Business Gold Rewards Card",
-    "Business Platinum Rewards Card",
-    "Business Silver Rewards Card",
-    "Crypto-Cash Back",
-    "Diamond Elite Card",
-    "EcoCard",
-    "Gold Rewards Card",
-    "Green Rewards Card",
-    "Platinum Rewards Card",
-    "Silver Rewards Card",
-    "Silver Zoom Card",
-)
+_REWARDS: dict[str, dict[str, float]] = {
+    "Bronze Rewards Card": {},
+    "Business Bronze Rewards Card": {},
+    "Business Gold Rewards Card": {"Operations": 2.5},
+    "Business Platinum Rewards Card": {"": 1.5, "Travel": 4.0, "Software": 4.0, "Media": 4.0},
+    "Business Silver Rewards Card": {"Travel": 10.0, "Software": 10.0},
+    "Crypto-Cash Back": {"": 2.0},
+    "Diamond Elite Card": {"": 5.0},
+    "EcoCard": {"Green": 5.0},
+    "Gold Rewards Card": {"": 2.5},
+    "Green Rewards Card": {"Sustainable": 3.0},
+    "Platinum Rewards Card": {"": 10.0},
+    "Silver Rewards Card": {"Travel": 4.0, "Software": 4.0},
+    "Silver Zoom Card": {"Transportation": 3.0},
+}
+"""Points of a card per dollar, by category; those of other categories are under "", or 1.0."""
 
 
 def _answering(*roles: str) -> Callable[[F], F]:
@@ -185,7 +187,7 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         """
         given = {field: value for field, value in locals().items() if field != "self"}
         key = f"{user_id}_{time_verified.translate(str.maketrans(' ', '_', '-:'))}"
-        self.verification_history[key] = recorded(given)
+        self.add("verification_history", key, given, refusal="Failed to log verification: Record may already exist.")
         return f"Verification logged successfully.\n  - User: {name} (ID: {user_id})\n  - Verified at: {time_verified}"
 
     @_agent
@@ -238,22 +240,26 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
                 f"Error: Tool '{agent_tool_name}' has not been unlocked. You must first use "
                 "`unlock_discoverable_agent_tool` to unlock this tool before calling it."
             )
-        parsed(arguments)
-        record = {"tool_name": agent_tool_name, "status": "CALLED"}
-        key = identify("agent_discoverable_tool", agent_tool_name, digits=16)
-        self.agent_discoverable_tools[key] = recorded(record)
-        return self.invoke(agent_tool_name, arguments)
+        given = self.bound(agent_tool_name, arguments)
+        if not hasattr(getattr(self, agent_tool_name), "is_lookup") or agent_tool_name in self.foreseen:
+            key = identify("agent_discoverable_tool", agent_tool_name, digits=16)
+            self.add("agent_discoverable_tools", key, {"tool_name": agent_tool_name, "status": "CALLED"})
+        return self.invoke(agent_tool_name, given)
 
     @_agent
-    def give_discoverable_user_tool(self, discoverable_tool_name: str) -> str:
+    def give_discoverable_user_tool(self, discoverable_tool_name: str, arguments: str = "{}") -> str:
         """Let the customer call a tool that a document names.
 
         Args:
             discoverable_tool_name: Full name of the tool, such as 'deposit_check_3847'.
+            arguments: Those that you suggest, a JSON object as text.
         """
         described = self._described(discoverable_tool_name, "user")
+        for name in parsed(arguments):
+            if name not in inspect.signature(getattr(self, discoverable_tool_name)).parameters:
+                raise Refused(f"Error: Unexpected parameter: {name}")
         record = {"tool_name": discoverable_tool_name, "status": "GIVEN"}
-        self.user_discoverable_tools[_given(discoverable_tool_name)] = recorded(record)
+        self.add("user_discoverable_tools", _given(discoverable_tool_name), record)
         return f"Tool given to user: {discoverable_tool_name}\n{described}"
 
     @_customer
@@ -269,15 +275,12 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
                 f"Error: Tool '{discoverable_tool_name}' has not been given to you by the agent. "
                 "The agent must first give it to you."
             )
-        record = {
-            "tool_name": discoverable_tool_name,
-            "arguments": parsed(arguments),
-            "status": "CALLED",
-            "called_at": TODAY,
-        }
-        key = identify("user_discoverable_tool_call", discoverable_tool_name, arguments, digits=16)
-        self.user_discoverable_tool_calls[key] = recorded(record)
-        return self.invoke(discoverable_tool_name, arguments)
+        given = self.bound(discoverable_tool_name, arguments)
+        record = {"tool_name": discoverable_tool_name, "arguments": given, "status": "CALLED", "called_at": TODAY}
+        text = json.dumps(given, sort_keys=True)
+        key = identify("user_discoverable_tool_call", discoverable_tool_name, text, digits=16)
+        self.add("user_discoverable_tool_calls", key, record)
+        return self.invoke(discoverable_tool_name, given)
 
     @_customer
     def submit_referral(self, user_id: str, account_type: str) -> str:
@@ -288,14 +291,8 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             account_type: Such as 'Gold Rewards Card' or 'Blue Account'.
         """
         key = identify("referral", user_id, account_type, digits=16)
-        row = {
-            "referral_id": key,
-            "referrer_id": user_id,
-            "referred_account_type": account_type,
-            "referral_status": "NO_PROGRESS",
-            "date": TODAY,
-        }
-        self.add("referrals", key, row, refusal=f"Failed to submit referral: Record ID '{key}' may already exist.")
+        refusal = f"Failed to submit referral: Record ID '{key}' may already exist."
+        self.refer(key, user_id, account_type, refusal=refusal)
         return f"Referral request submitted successfully!\n  - Referral ID: {key}\n  - Referred: {account_type}"
 
     @_customer
@@ -315,8 +312,8 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             annual_income: In dollars.
             rho_bank_subscription: Whether you have Rho-Bank+.
         """
-        if card_type not in _CARDS:
-            raise Refused(f"Error: Invalid card_type '{card_type}'. Must be one of: {list(_CARDS)}")
+        if card_type not in _REWARDS:
+            raise Refused(f"Error: Invalid card_type '{card_type}'. Must be one of: {list(_REWARDS)}")
         income = float(annual_income)
         key = identify("credit_card", card_type, customer_name, income, rho_bank_subscription, digits=16)
         row = {
@@ -348,7 +345,11 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             amount: In dollars.
             category: Such as 'Shopping'.
         """
-        key = "txn_" + identify("transaction", user_id, credit_card_type, merchant_name, float(amount), category)
+        if credit_card_type not in _REWARDS:
+            raise Refused(f"Error: Unknown credit card type '{credit_card_type}'. Available types: {list(_REWARDS)}")
+        rates = _REWARDS[credit_card_type]
+        points = int(amount * rates.get(category, rates.get("", 1.0)))
+        key = "txn_" + identify("transaction", user_id, credit_card_type, merchant_name, f"{amount:.2f}", category)
         row = {
             "transaction_id": key,
             "user_id": user_id,
@@ -357,8 +358,8 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
             "transaction_amount": f"${amount:.2f}",
             "transaction_date": TODAY,
             "category": category,
-            "status": "PENDING",
-            "rewards_earned": "0 points",
+            "status": "COMPLETED",
+            "rewards_earned": f"{points} points",
         }
         refusal = f"Failed to submit transaction: Record ID '{key}' may already exist."
         self.add("credit_card_transaction_history", key, row, refusal=refusal)
@@ -370,23 +371,26 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         number = len(self.human_transfer_requests) + 1
         key = f"transfer_request_{number}"
         row = {"request_id": key, "request_number": number, "requested_at": TODAY, "status": "PENDING"}
-        self.human_transfer_requests[key] = recorded(row)
+        self.add("human_transfer_requests", key, row)
         return f"Transfer request #{number} submitted.\nThe agent will process your request."
 
-    @hidden
+    @lookup
     def initial_transfer_to_human_agent_0218(self) -> str:
         """Begin to hand a customer over to a person."""
-        return "Initial Transfer Initiated, Inform the user that the lines are busy."
+        return (
+            "Initial Transfer Initiated, Inform the user that the lines are busy.\n\n"
+            "Executed: initial_transfer_to_human_agent_0218\nArguments: (no arguments)"
+        )
 
-    @hidden
+    @lookup
     def initial_transfer_to_human_agent_1822(self) -> str:
         """Begin to hand a customer over whose payment is not reflected."""
-        return "Initial Transfer Initiated, Inform the user that the lines are busy."
+        return "No person is called yet. Don't tell the customer; ask about simple causes of the trouble first."
 
-    @hidden
+    @lookup
     def emergency_credit_bureau_incident_transfer_1114(self) -> str:
         """Begin to hand a customer over who was reported to a credit bureau by mistake."""
-        return "Emergency Transfer Initiated."
+        return "The incident is logged with priority. Now hand the customer over with transfer_to_human_agents."
 
     def _check_user(self, **wanted: str) -> None:
         if not self.matching("users", **wanted):
@@ -401,8 +405,8 @@ class Banking(Accounts, DebitCards, CreditCards, CorpusTools, kw_only=True):
         """
         if (method := self.hidden_tool(name, role)) is None:
             raise Refused(f"Error: Unknown {role} tool '{name}'. This tool is not available.")
-        parameters = inspect.signature(method).parameters.values()
-        listed = ", ".join(str(one).replace("'", "") for one in parameters) or "none"
+        schema = msgspec.json.schema_components([form(getattr(type(self), name))])[1][name]
+        listed = json.dumps({part: schema[part] for part in ("properties", "required")})
         return f"Description: {inspect.getdoc(method)}\nParameters: {listed}"
 
 
