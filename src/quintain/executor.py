@@ -179,7 +179,7 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
-    run = resume and functools.partial(_resume, resume, seconds and began + seconds)
+    run = resume and functools.partial(_resume, resume=resume, end=seconds and began + seconds)
     try:
         is_plain = isinstance(awaitable, types.CoroutineType)
         rest = cast(Coroutine[Any, Any, T], awaitable) if is_plain else _plain(awaitable)
@@ -204,7 +204,7 @@ async def within(seconds: float | None, awaitable: Awaitable[T], resume: Callabl
     return result
 
 
-def _resume(resume: Callable[..., Any], end: float | None, function: Callable[[Any], Any], argument: Any) -> Any:
+def _resume(function: Callable[[Any], Any], argument: Any, *, resume: Callable[..., Any], end: float | None) -> Any:
     return resume(end and max(GRACE_S, end - time.monotonic()), function, argument)
 
 
