@@ -100,5 +100,5 @@ def test_agent_in_pages_has_the_tools_of_a_browser_alone() -> None:
 
 def test_interface_is_chosen_by_name() -> None:
     assert (make(), make(interface="pages")) == (env, in_pages)
-    with pytest.raises(UsageError, match="interfaces api, pages, varied"):
+    with pytest.raises(UsageError, match="interface api, pages or varied"):
         make(interface="phone")

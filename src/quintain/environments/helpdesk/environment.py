@@ -37,15 +37,17 @@ def _browsed(name: str, tasks: Callable[[str], qn.Tasks[Any]]) -> qn.Environment
 
 in_pages = _browsed("helpdesk_pages", pages.tasks)
 """Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
+
+
 varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))
 """The same, each task in one of the variants of the pages: other names, styles, orders of columns."""
+_made = maker(env, f"{__package__}.twins")
 _INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
-    # Environment, its tasks and the class that writes them.
     "api": (env, tasks, Case),
     "pages": (in_pages, pages.tasks, pages.PagesCase),
     "varied": (varied, pages.tasks, pages.VariedCase),
 }
-_made = maker(env, f"{__package__}.twins")
+"""Interface to its environment, what makes its tasks, and what writes one."""
 
 
 @functools.cache
@@ -70,10 +72,8 @@ def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Envir
         UsageError: The interface, the twin or a share is unknown, or a twin is given with another option.
     """
     if interface not in _INTERFACES or (twin and (interface != "api" or untidy)):
-        known = ", ".join(_INTERFACES)
-        raise UsageError(f"expected one of the interfaces {known}, and a twin alone; got {interface!r} and {twin!r}")
-    if twin:
-        return _made(twin=twin)
+        wanted = "interface api, pages or varied, and a twin with api and without shares"
+        raise UsageError(f"expected {wanted}; got {interface!r} and {twin!r}")
     if untidy:
         try:
             return _untidy(interface, shares(**untidy))
@@ -81,4 +81,4 @@ def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Envir
             raise UsageError(
                 f"{error}; the shares are {', '.join(Shares.__struct_fields__)}, each in [0, 1)"
             ) from error
-    return _INTERFACES[interface][0]
+    return _made(twin=twin) if interface == "api" else _INTERFACES[interface][0]

@@ -254,9 +254,8 @@ _PLACES = [place for place, name in enumerate(FAMILIES) if name in FAMILIES_IN_P
 def tasks(split: str, case: type[PagesCase] = PagesCase) -> Tasks[Any]:
     """Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
     every = api.tasks(split, case)
-    rounds = len(every) // len(FAMILIES)
 
     def make(index: int) -> Task[Any]:
         return every[index // len(_PLACES) * len(FAMILIES) + _PLACES[index % len(_PLACES)]]
 
-    return Tasks(rounds * len(_PLACES), make)
+    return Tasks(len(every) // len(FAMILIES) * len(_PLACES), make)
