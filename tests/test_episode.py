@@ -243,6 +243,15 @@ def test_every_kind_of_fault_is_marked_and_valid() -> None:
 @given(st.integers(0, 1000), st.floats(0.1, 0.99))
 @settings(max_examples=15)
 def test_a_stale_read_is_the_last_read_and_a_duplicate_has_two_copies(seed: int, rate: float) -> None:
+    check_stale_and_duplicate(seed, rate)
+
+
+def test_both_of_two_kinds_of_faults_occur() -> None:
+    assert check_stale_and_duplicate(1, 0.9) >= {"stale", "duplicate"}
+
+
+def check_stale_and_duplicate(seed: int, rate: float) -> set[str | None]:
+    """Plays reads and writes under both kinds of faults; returns those that occurred."""
     env = single(Meter(), fine, noise_rate=rate, noise_weights={"stale": 1.0, "duplicate": 1.0})
     turns = [call("total"), call("add")] * 20
     trace, sibling = (play(env, one_by_one(*turns), seed=seed, member=member) for member in (0, 1))
@@ -258,6 +267,7 @@ def test_a_stale_read_is_the_last_read_and_a_duplicate_has_two_copies(seed: int,
             assert one.observation == (f"{fresh}\n{fresh}" if one.fault else fresh)
         read = fresh if one.call.name == "total" and one.fault is None else read
     assert trace.validity == "valid"
+    return {one.fault for one in steps}
 
 
 def test_no_weather_over_calls_that_reach_no_tool() -> None:

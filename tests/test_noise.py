@@ -129,3 +129,9 @@ def test_a_fault_replaces_the_observation(kind: str, text: str, is_error: bool, 
 def test_pictures_are_spoiled_as_words() -> None:
     (truncated,) = (fault for fault in FAULTS if fault.kind == "truncated")
     assert truncated.corrupt((Text("ab"), Image("image/png", b"12"))) == ("ab\n[image/p", False)
+
+
+def test_pictures_are_delivered_twice() -> None:
+    (duplicate,) = (fault for fault in FAULTS if fault.kind == "duplicate")
+    blocks = (Text("ab"), Image("image/png", b"12"))
+    assert duplicate.corrupt(blocks) == (blocks * 2, False)

@@ -13,6 +13,7 @@ import quintain as qn
 from quintain.episode import Episode
 from quintain.errors import Failure, ReplayDivergence
 from quintain.models import Scripted
+from quintain.replay import ReplayHarness, ReplayModel
 from quintain.trace import End, Message, Step, ToolCall, Trace
 
 from .worlds import Yard, call, environment, first_task, says
@@ -127,3 +128,17 @@ def test_record_that_was_not_interrupted_diverges_from_one_that_claims_it() -> N
     trace.interrupted = True
     with pytest.raises(ReplayDivergence, match="cut: the trace has True"):
         asyncio.run(qn.replay(env, first_task(env), trace))
+
+
+def test_a_record_that_goes_on_is_played_without_an_end() -> None:
+    async def run() -> tuple[Trace, Trace]:
+        env = environment(harness=qn.ToolLoop())
+        episode = await Episode[Yard].begin(env, first_task(env))
+        await two_actors(episode)
+        twin = await Episode[Yard].begin(env, first_task(env))
+        await ReplayHarness(episode.trace).play(twin.session, ReplayModel(episode.trace))
+        return episode.trace, twin.trace
+
+    trace, again = asyncio.run(run())
+    assert again.end is None
+    assert again.turns == trace.turns
