@@ -195,7 +195,7 @@ def test_refueling_restores_data_and_is_put_on_the_next_bill(world: Telecom) -> 
     bill = world.bills["B1"]
     assert (bill.total_due, bill.line_items[0].description) == (3.0, "Data refueling: 2.0 GB at $1.5/GB")
     assert world.assert_data_refueling_amount("C1", "L1", 2.0)
-    assert json.loads(agent(world, "get_data_usage", **LINE))["data_refueling_gb"] == 2.0
+    assert json.loads(agent(world, "get_data_usage", **LINE))["data_refueling_gb"] == "2.0"
 
 
 def test_overdue_bill_is_paid_by_the_customer_before_the_line_works_again(world: Telecom) -> None:

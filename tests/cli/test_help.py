@@ -40,7 +40,7 @@ def test_help_shows_two_examples_that_parse(call: Call, name: str) -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("quintain run supp", ["plain,support"]),
+        ("quintain run helpd", ["plain,helpdesk"]),
         ("quintain run desk.p", ["file,desk.p"]),
         ("quintain run sales --agent orac", ["plain,oracle"]),
         ("quintain run sales --split te", ["plain,test"]),
