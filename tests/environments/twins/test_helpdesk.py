@@ -7,6 +7,9 @@ import pytest
 from quintain.audit.auditor import audit
 from quintain.audit.kernel.check import registered
 from quintain.audit.kernel.loader import Subject
+from quintain.harness import ToolLoop
+
+from .playing import made
 
 FOUND_BY = {
     "stale_cache": ("x.read_your_writes", 11),
@@ -36,3 +39,11 @@ def test_the_same_checks_prove_nothing_in_the_sound_help_desk() -> None:
     chosen = [check for check in registered() if check.id in {name for name, _ in FOUND_BY.values()}]
     report = audit(Subject("helpdesk", options={"split": "validation"}), chosen, tasks=33, budget=1800)
     assert [one.title for one in report.findings if one.stops] == []
+
+
+def test_the_introduction_of_action_drift_differs_by_one_name() -> None:
+    sound, twin = (made("helpdesk", name).harness for name in ("", "action_drift"))
+    assert isinstance(sound, ToolLoop)
+    assert isinstance(twin, ToolLoop)
+    assert "search_articles" in sound.system
+    assert twin.system == sound.system.replace("search_articles", "find_articles")

@@ -14,7 +14,7 @@ from quintain.verifier import Criterion
 
 from .effects import Effect
 from .environment import env as sound
-from .harness import SYSTEM
+from .harness import harness
 from .state import Helpdesk
 from .verifier import changed
 
@@ -100,7 +100,7 @@ TWINS = {
     "data_realism": poisoned(sound, "data_realism", spoil=_complete),
     # The introduction names a tool that does not exist.
     "action_drift": poisoned(
-        sound, "action_drift", harness=qn.ToolLoop(system=SYSTEM.replace("search_articles", "find_articles"))
+        sound, "action_drift", harness=qn.ToolLoop(system=harness.system.replace("search_articles", "find_articles"))
     ),
 }
 """Class of bug to the twin."""
