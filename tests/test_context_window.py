@@ -45,8 +45,9 @@ def test_an_agent_whose_context_grows_over_the_window_is_truncated(harness: qn.H
     assert again.to_bytes() == trace.to_bytes()
 
 
-def test_a_first_request_that_is_too_long_is_a_failure_of_the_model() -> None:
-    _, trace = played(qn.ToolLoop(), narrow())
+@pytest.mark.parametrize("harness", [qn.ToolLoop(), Dialogue()])
+def test_a_first_request_that_is_too_long_is_a_failure_of_the_model(harness: qn.Harness) -> None:
+    _, trace = played(harness, narrow())  # In a dialogue the user has spoken before.
     assert trace.failure is not None
     assert (trace.failure.component, trace.failure.type) == ("model", "ContextOverflow")
 

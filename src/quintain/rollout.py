@@ -105,8 +105,8 @@ def _watched(model: Model, episode: Episode[S]) -> Model:
             episode.fail(failure, component="model", kind=failure.kind)
             raise failure from error
         except EpisodeError as error:
-            # The policy made only contexts of its own, after its first turn, too long.
-            if isinstance(error, ContextOverflow) and request.role == "agent" and episode.trace.turns:
+            # The policy made no context too long but its own, after its first turn.
+            if isinstance(error, ContextOverflow) and request.role == "agent" in {t.role for t in episode.trace.turns}:
                 episode.terminate(CONTEXT_WINDOW, truncated=True)
             else:
                 episode.fail(error, component=error.component, kind=error.kind)

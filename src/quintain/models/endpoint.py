@@ -34,7 +34,7 @@ _TOO_LONG = re.compile(
 
 
 class Trouble(Exception):
-    """One attempt that went wrong.
+    """Error of one attempt.
 
     Attributes:
         kind: Kind of the failure.

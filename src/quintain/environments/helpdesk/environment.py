@@ -40,7 +40,7 @@ in_pages = _browsed("helpdesk_pages", pages.tasks)
 
 
 varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))
-"""The same, each task in one of the variants of the pages: other names, styles, orders of columns."""
+"""Environment with the same tasks, each in a variant of the pages: other names, styles, orders of columns."""
 _made = maker(env, f"{__package__}.twins")
 _INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
     "api": (env, tasks, Case),

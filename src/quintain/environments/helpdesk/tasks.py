@@ -20,7 +20,7 @@ def _writer(name: str) -> Callable[[Case], str]:
 
 
 WRITERS = {name: _writer(name) for name in FAMILIES}
-"""What writes a task, by the name of its family."""
+"""Writers of tasks by the names of their families."""
 
 
 def tasks(split: str, case: type[Case] = Case) -> Tasks[Any]:

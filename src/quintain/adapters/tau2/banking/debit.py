@@ -81,7 +81,7 @@ _ACTIVATIONS = {
     "8292": ("Replacement", "DEACTIVATED", "deactivated_date", "Replacement card activated ({})"),
     "8293": ("Reissued", "GRACE_PERIOD", "grace_period_ends", "Reissued card activated ({})"),
 }
-"""What a tool activates, and what becomes of the account's other active cards: status, field of the day, reason."""
+"""Card that a tool activates, and status, field of the day and reason of the account's other active cards."""
 
 
 class DebitCards(Records, kw_only=True):
