@@ -129,7 +129,7 @@ def _create_book(world: Any, caller: int, index: int, item: dict[str, Any]) -> d
 SHELF = route_tools(
     ROUTES,
     {"book_show": ("GET", "/books/{id}"), "book_create": ("POST", "/books"), "set_later": ("POST", "/later")},
-    host="a.library.localhost",
+    host="a.shop.localhost",
 )
 
 
@@ -137,7 +137,7 @@ class Library(SHELF, HttpTool):  # type: ignore[misc, valid-type]
     """A world of one product."""
 
     product: ClassVar[Product] = Product(
-        name="library",
+        name="shop",
         routes=ROUTES,
         admit=lambda world, exchange: None,
         finish=lambda world, exchange, response: response.headers.append(("x-seen", exchange.request.path)),

@@ -20,7 +20,7 @@ from tests.resources.web import ROUTES, Library, library
 
 
 def call(world: Library, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    response = world.respond(request(method, f"http://a.library.localhost{path}", body))
+    response = world.respond(request(method, f"http://a.shop.localhost{path}", body))
     return response.status, response.json() if response.body else None
 
 
@@ -34,12 +34,12 @@ def shelf(*titles: str) -> Library:
 def test_resource_creates_shows_updates_and_deletes() -> None:
     world = library()
     response = world.respond(
-        request("POST", "http://a.library.localhost/books.json", {"book": {"title": "Emma", "pages": "7"}})
+        request("POST", "http://a.shop.localhost/books.json", {"book": {"title": "Emma", "pages": "7"}})
     )
     book = response.json()["book"]
     assert (response.status, response.header("location")) == (
         201,
-        f"http://a.library.localhost/books/{book['id']}.json",
+        f"http://a.shop.localhost/books/{book['id']}.json",
     )
     assert book == {
         "url": book["url"],
@@ -172,7 +172,7 @@ def test_fork_and_dump_behave_like_the_origin() -> None:
 
 
 def test_tool_http_reaches_the_product() -> None:
-    assert shelf("a").http("get", "http://a.library.localhost/books/count").startswith("200\n{")
+    assert shelf("a").http("get", "http://a.shop.localhost/books/count").startswith("200\n{")
 
 
 def test_tools_made_from_routes_are_described_and_answer() -> None:

@@ -160,7 +160,8 @@ def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpR
                        "notice": notice, "links": [], "add": "", "look": look,
                        "tables": [one.arranged(look) for one in tables] if look.moved else tables}  # fmt: skip
     page = _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
-    page.body = look.renamed(page.body.decode()).encode() if look.labels else page.body
+    if look.labels:
+        page.body = look.renamed(page.body.decode()).encode()
     return page
 
 

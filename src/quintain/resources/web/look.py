@@ -40,8 +40,6 @@ class Look(msgspec.Struct, frozen=True):
 
     def renamed(self, html: str) -> str:
         """Returns a page with the names of this look."""
-        if not self.labels:
-            return html
         return _NAMED.sub(lambda found: f">{escape(self.name(unescape(found[1])), quote=False)}{found[2]}", html)
 
     def arranged(self, cells: list[T]) -> list[T]:
