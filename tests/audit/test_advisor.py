@@ -53,7 +53,7 @@ def context(shop: Path) -> Iterator[Make]:
     def make(name: str) -> AuditContext:
         if name not in made:
             subject = Subject(f"{shop}:{name}")
-            about, _ = digest_of(subject, 100)
+            about, _ = digest_of(subject, ())
             made[name] = AuditContext(WorkerPool(subject), about, about.tasks, seed=0, until=None, limit=10.0)
         own = made[name].derive("x.advisor")
         own.seen_in = {}

@@ -14,7 +14,7 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.facts import failure_rate
 from quintain.audit.kernel.check import Check, ordered
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.loader import Subject, describe, load_subject
 from quintain.audit.kernel.probe import Probe, call, reset, score
 from tests.cli.audited import DESK
 
@@ -76,7 +76,7 @@ class Desk(qn.State):
 
 
 @qn.reward
-async def noted(outcome: qn.Outcome[Desk]) -> float:
+async def noted(outcome: qn.EpisodeView[Desk]) -> float:
     return float(outcome.state.noted > 0)
 
 
@@ -117,6 +117,71 @@ def test_an_audit_makes_only_the_tasks_that_it_uses(tmp_path: Path) -> None:
     assert [(one.confidence, one.tasks) for one in report.findings] == [("proven", ("t7",))]
     assert report.tasks == (4, 1_000_000)
     assert set(map(int, made.read_text().split())) == {*some, 7, 8}
+
+
+SIZES = """
+import quintain as qn
+from quintain.resources.database import Database
+
+
+class Desk(qn.State):
+    db: Database
+
+    @qn.tool
+    def count(self) -> int:
+        "Count notes."
+        return self.db.execute("SELECT count(*) FROM notes")[0][0]
+
+
+@qn.reward
+async def read(outcome: qn.EpisodeView[Desk]) -> float:
+    return 1.0
+
+
+def make(index: int) -> qn.Task[Desk]:
+    db = Database("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+    rows = 40_000 if index % 3 == 2 else 10
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+               "INSERT INTO notes SELECT i, hex(zeroblob(1000)) FROM n", rows)
+    return qn.Task(id=f"t{index}", prompt="Count.", start=lambda: Desk(db=db), solution=[("count", {})])
+
+
+env = qn.Environment(
+    "sizes",
+    tasks=lambda _: qn.Tasks(9, make),
+    harness=qn.ToolLoop("Be brief."),
+    verifier=qn.Verifier(read),
+    state=Desk,
+)
+"""
+
+
+def test_a_budget_leaves_out_tasks_with_large_databases(tmp_path: Path) -> None:
+    (tmp_path / "sizes.py").write_text(SIZES)
+    subject, light = Subject(f"{tmp_path / 'sizes.py'}:env"), ["t0", "t1", "t3", "t4", "t6", "t7"]
+    for budget, wanted, rest in ((60.0, light, [1, 3, 4, 6]), (None, [f"t{i}" for i in range(9)], list(range(1, 8)))):
+
+        def looks(ctx: AuditContext, wanted: list[str] = wanted, rest: list[int] = rest) -> Iterator[None]:
+            assert list(ctx.tasks) == wanted
+            assert ctx.not_sampled(2) == rest
+            ctx.count_comparisons()
+            yield None
+
+        report = audit(subject, [Check(id="looks", class_="races", run=looks)], budget=budget)
+        assert [(one.status, one.reason) for one in report.checks] == [("checked", "")]
+        assert (report.tasks, report.heavy) == ((len(wanted), 9), 9 - len(wanted))
+
+
+def test_tasks_are_made_from_coarse_to_fine_until_time_is_up(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (tmp_path / "many.py").write_text(MANY.replace("FILE", repr(str(made))))
+    opened = load_subject(Subject(f"{tmp_path / 'many.py'}:env"))
+    about = describe(opened, 33, seconds=0.0)
+    assert about.indices == tuple(round(place * 999_999 / 32) for place in (0, 4, 8, 12, 16, 20, 24, 32))
+    assert about.tasks == tuple(f"t{index:x}" for index in about.indices)
+    assert set(map(int, made.read_text().split())) == set(about.indices)
+    assert describe(opened, about.indices) == about
+    assert describe(opened, [5, 1_000_000]).tasks == ("t5",)
 
 
 def test_checks_begin_by_descending_value(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:

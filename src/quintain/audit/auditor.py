@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import traceback
@@ -25,6 +26,7 @@ from quintain.audit.report.details import detailed
 TASKS = 100  # default number of tasks to audit
 LIMIT_S = 30.0  # default time limit of one probe, in seconds
 LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
+_FOR_TASKS = 0.05  # part of the budget for making the tasks of an environment
 _FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
 _FIRST_S = 8.0  # seconds in which checks have the machine to themselves, if there is a budget
 _GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
@@ -43,6 +45,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failures: Rate
     seed: int
     seconds: float
+    heavy: int = 0  # number of tasks that were left out because they take too long to make or to read
     shared_probes: int = 0  # number of probes that several checks share
     known: tuple[str, ...] = ()  # names of findings that are left out because a baseline has them
     advisor: dict[str, Any] = {}  # record of the model that advised; empty without one
@@ -113,11 +116,13 @@ def audit(
     """
     started = time.monotonic()
     with contextlib.closing(WorkerPool(msgspec.structs.replace(subject, index={}))) as pool:
-        about = pool.describe(tasks)
-        if about.kind == "environment":
-            pool.subject.index.update(zip(about.tasks, spread(range(about.count), tasks), strict=True))
+        about = pool.describe(tasks, math.inf if budget is None else budget * _FOR_TASKS)
+        pool.subject.index.update(zip(about.tasks, about.indices, strict=bool(about.indices)))
         until = None if budget is None else started + _FOR_CHECKS * budget
-        ctx = AuditContext(pool, about, spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
+        chosen = spread(about.tasks if budget is None else about.light, tasks)
+        ctx = AuditContext(pool, about, chosen, seed=seed, until=until, limit=limit)
+        heavy = min(tasks, about.count) - len(chosen)
+        ctx.is_heavy = heavy > 0
         ctx.saw, ctx.digest = saw, about.fingerprint or _digest(about)
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
@@ -132,6 +137,7 @@ def audit(
         findings=findings,
         tasks=(len(ctx.tasks), about.count),
         failures=failures,
+        heavy=heavy,
         shared_probes=ctx.shared_probes,
         seed=seed,
         seconds=time.monotonic() - started,
@@ -252,8 +258,8 @@ def _begins(ctx: AuditContext) -> None:
             raise SubjectBroken(f"no task can be begun; {broken}")
 
 
-def digest_of(subject: Subject, tasks: int) -> tuple[About, str]:
-    """Returns the subject's description, with so many tasks of an environment, and its digest."""
+def digest_of(subject: Subject, tasks: Sequence[int]) -> tuple[About, str]:
+    """Returns the subject's description, with the tasks of an environment at these indices, and its digest."""
     with Child(subject, tasks=tasks) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 

@@ -264,7 +264,7 @@ def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
     from quintain.audit.report import certificate
 
     one = certificate.load(path)
-    differing = certificate.void(one, certificate.digests(*digest_of(subject, one.tasks)))
+    differing = certificate.void(one, certificate.digests(*digest_of(subject, one.indices)))
     holds = one.holds and not differing
     if as_json:
         console.print_json({"holds": holds, "void": differing, "why_not": one.why_not})

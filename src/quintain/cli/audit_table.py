@@ -51,6 +51,9 @@ def print_report(out: Console, report: Report, folder: Path) -> None:
         out.print()
     out.print(console.grid("class", ">checks", ">probes", ">found", "", rows=_rows(report)))
     out.print()
+    if report.heavy:
+        words = "with worlds that are large, or slow to make, did not fit; --thorough takes all"
+        console.print_wrapped(out, Text(f"{console.plural(report.heavy, 'task')} {words}."), margin=0)
     if late := [one.check for one in report.unfinished if one.reason.startswith(LATE)]:
         more = f" and {len(late) - _LATE} more (report.json names them)" if len(late) > _LATE else ""
         left = f"{console.plural(len(late), 'check')} did not fit into the time: {', '.join(late[:_LATE])}{more}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
+import math
 import os
 import shutil
 import signal
@@ -42,12 +44,18 @@ class Child:
     """Process that has loaded the subject in a context.
 
     `walked` holds the ops that the process itself has played, `tasks` those that its forks have begun. An environment
-    is described with as many tasks as are asked for. Raises UsageError if the subject does not exist, and SubjectBroken
-    if it does not load.
+    is described with the tasks that `loader.describe` makes. Raises UsageError if the subject does not exist, and
+    SubjectBroken if it does not load.
     """
 
     def __init__(
-        self, wanted: Subject, context: ProcessContext = HOME, store: wire.StartStore | None = None, *, tasks: int = 0
+        self,
+        wanted: Subject,
+        context: ProcessContext = HOME,
+        store: wire.StartStore | None = None,
+        *,
+        tasks: int | Sequence[int] = 0,
+        seconds: float = math.inf,
     ) -> None:
         self._store = wire.StartStore() if store is None else store
         self._index = wanted.index
@@ -61,6 +69,7 @@ class Child:
             wire.send(self._to, foreign_modules())
             wire.send(self._to, wanted)
             wire.send(self._to, tasks)
+            wire.send(self._to, seconds)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -203,12 +212,12 @@ class WorkerPool:
         self._executor = ThreadPoolExecutor(WORKERS)
         self._played = self._overdue = 0
 
-    def describe(self, tasks: int) -> About:
-        """Returns the description of the subject, with so many tasks of an environment; other processes start, too."""
-        return next(self._executor.map(self._start, (tasks, *[0] * (WORKERS - 1))))
+    def describe(self, tasks: int, seconds: float = math.inf) -> About:
+        """Describes the subject as `loader.describe` does; other processes start, too."""
+        return next(self._executor.map(functools.partial(self._start, seconds), (tasks, *[0] * (WORKERS - 1))))
 
-    def _start(self, tasks: int) -> About:
-        child = Child(self.subject, HOME, self._store, tasks=tasks)
+    def _start(self, seconds: float, tasks: int) -> About:
+        child = Child(self.subject, HOME, self._store, tasks=tasks, seconds=seconds)
         with self._lock:
             self._idle.append(child)
         return child.about

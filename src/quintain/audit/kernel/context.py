@@ -60,6 +60,7 @@ class AuditContext:
         limit: Seconds that one probe may take.
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
+        is_heavy: Tasks were left out because they take too much time to make or to read.
         rng: Random source of this context.
         saw: Is called with each finding of a check as soon as it is made.
         seen_in: Tasks in which a finding was seen, by check and title.
@@ -73,7 +74,7 @@ class AuditContext:
         self.digest = about.fingerprint
         self.check: Check | None = None
         self.probes = self.comparisons = 0
-        self.cold = False
+        self.cold = self.is_heavy = False
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.saw: Callable[[Finding], None] = lambda finding: None
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
@@ -195,9 +196,11 @@ class AuditContext:
         return spread(self.tasks, count)
 
     def not_sampled(self, count: int) -> list[int]:
-        """Returns the indices of the tasks that are not in `sample_tasks(count)`."""
-        chosen = set(spread(spread(range(self.about.count), len(self.tasks)), count))
-        return [index for index in range(self.about.count) if index not in chosen]
+        """Returns the indices of the tasks that are not in `sample_tasks(count)`, of heavy worlds only audited ones."""
+        index = dict(zip(self.about.tasks, self.about.indices or range(self.about.count), strict=True))
+        chosen = {index[name] for name in self.sample_tasks(count)}
+        places = [index[name] for name in self.tasks] if self.is_heavy else range(self.about.count)
+        return [place for place in places if place not in chosen]
 
     def tasks_at(self, indices: Sequence[int]) -> list[str]:
         """Returns the tasks at some indices; an environment makes those whose names are unknown."""

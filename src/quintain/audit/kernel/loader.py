@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +25,9 @@ FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
 SERVED = "remote"  # adapter for the URL of an environment behind `quintain serve`
 HELD = frozenset({SERVED, "ors"})  # kinds whose sessions stay open on a server until they are closed there
+
+_LIGHT = 64 << 8  # pages of the databases of a task that is audited within a budget
+_FEWEST = 8  # number of tasks that are made, however long that takes
 
 Component = Literal["T", "H", "V", "S", "C"]
 T = TypeVar("T")
@@ -64,6 +69,18 @@ class About(msgspec.Struct, frozen=True):
     fingerprint: str = ""  # fingerprint of the environment; empty for other subjects
     places: dict[str, str] = {}  # file and line of each tool that is a function of the environment
     contracts: dict[str, Contract] = {}  # what its author declares of tools, by name
+    weights: tuple[int, ...] = ()  # pages of the databases of each task in `tasks` of an environment
+    indices: tuple[int, ...] = ()  # index of each task in `tasks` of an environment
+
+    @property
+    def light(self) -> tuple[str, ...]:
+        """Returns the tasks whose databases have at most 64 MiB, or twice as much as that of the lightest one.
+
+        A larger world shows the same bugs, and takes the time of many probes.
+        """
+        most = max(_LIGHT, 2 * min(self.weights, default=0))
+        weighed = zip(self.tasks, self.weights, strict=True) if self.weights else ((name, 0) for name in self.tasks)
+        return tuple(name for name, weight in weighed if weight <= most)
 
 
 class LoadedSubject(msgspec.Struct, frozen=True):
@@ -119,16 +136,24 @@ def load_subject(wanted: Subject) -> LoadedSubject:
     return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
-def describe(opened: LoadedSubject, most: int = 0) -> About:
-    """Describes a subject, an environment with the names of `most` tasks."""
+def describe(opened: LoadedSubject, wanted: int | Sequence[int] = 0, seconds: float = math.inf) -> About:
+    """Describes a subject.
+
+    An environment is described with so many tasks, with as many of them as it makes in some seconds, or with the tasks
+    at these indices.
+    """
     adapter = SubjectAdapter(opened.factory())
     is_ours = opened.kind == "environment"
     count = len(adapter.subject.shelf if is_ours else adapter.tasks)
+    indices = spread(range(count), wanted) if isinstance(wanted, int) else [place for place in wanted if place < count]
+    made = _made(adapter.subject, indices, seconds) if is_ours else {}
     known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
         kind=opened.kind,
-        tasks=tuple(adapter.subject.shelf.names(spread(range(count), most)) if is_ours else adapter.tasks),
+        tasks=tuple(made.values() if is_ours else adapter.tasks),
         count=count,
+        weights=tuple(adapter.subject.weight(name) for name in made.values()),
+        indices=tuple(made),
         tools=adapter.tools(),
         offers=adapter.offers,
         attributes={name: plain(getattr(adapter.subject, name))[0] for name in known},
@@ -140,6 +165,20 @@ def describe(opened: LoadedSubject, most: int = 0) -> About:
     if "close" in adapter.offers:
         adapter.subject.close()
     return about
+
+
+def _made(subject: Any, wanted: Sequence[int], seconds: float) -> dict[int, str]:
+    """Makes tasks of an environment until time is up, and returns their names by index.
+
+    The first ones are spread as evenly as all: their places in binary digits, read backwards, ascend.
+    """
+    until, width = time.monotonic() + seconds, len(f"{len(wanted):b}")
+    order = sorted(range(len(wanted)), key=lambda place: f"{place:0{width}b}"[::-1])
+    found: dict[int, str] = {}
+    for place in order:
+        if len(found) < _FEWEST or time.monotonic() < until:
+            found[wanted[place]] = next(subject.shelf.names((wanted[place],)))
+    return dict(sorted(found.items()))
 
 
 def spread(some: Sequence[T], count: int) -> tuple[T, ...]:

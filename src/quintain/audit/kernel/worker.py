@@ -39,10 +39,10 @@ GRACE_S = 0.3  # seconds in which processes may end that end with their parent, 
 
 
 def main(inward: int, outward: int) -> None:
-    """Loads the subject of the second frame, describes so many of its tasks as the third says, and plays probes."""
+    """Loads the subject of the second frame, describes the tasks that the next two limit, and plays probes."""
     receiver = wire.Receiver(inward)
     allow(receiver.receive(list[str]))
-    wanted, most = receiver.receive(Subject), receiver.receive(int)
+    wanted, tasks, seconds = receiver.receive(Subject), receiver.receive(int | list[int]), receiver.receive(float)
     if sys.platform == "linux":  # Becomes the parent of orphaned descendants, so that they can be found and ended.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -53,7 +53,7 @@ def main(inward: int, outward: int) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
         wire.send(outward, _unloaded(error))
         return
-    if worker.describes(most):
+    if worker.describes(tasks, seconds):
         worker.serve(receiver)
 
 
@@ -65,12 +65,12 @@ class _Worker:
         self._made: set[str] = set()
         self._starts = wire.StartStates()
 
-    def describes(self, most: int) -> bool:
+    def describes(self, tasks: int | list[int], seconds: float) -> bool:
         """Describes the subject in a fork, so that the template process never makes an instance."""
         pid = os.fork()
         if pid == 0:
             try:
-                message = wire.LoadFrame(describe(self._opened, most))
+                message = wire.LoadFrame(describe(self._opened, tasks, seconds))
             except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
                 message = _unloaded(error)
             self._send(message)

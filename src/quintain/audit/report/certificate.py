@@ -33,6 +33,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     not_checked: dict[str, str]
     failure_rate: Rate
     tasks: int
+    indices: tuple[int, ...]  # of the tasks in its digest, if it is an environment
     seed: int
     accepted: list[str] = []
 
@@ -60,6 +61,7 @@ def certificate(report: Report) -> Certificate:
         not_checked={one.check: one.reason for one in report.checks if one.status != "checked"},
         failure_rate=rate,
         tasks=report.tasks[0],
+        indices=report.about.indices,
         seed=report.seed,
         accepted=[f"{one.title}: {one.accepted}" for one in report.findings if one.accepted],
     )

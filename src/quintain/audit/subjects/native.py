@@ -136,6 +136,10 @@ class NativeSubject:
         names = ("name", "description", "parameters")
         return [{name: getattr(tool, name) for name in names} for tool in self._env.tools_of("agent")]
 
+    def weight(self, task: str) -> int:
+        """Returns the number of pages of the databases in a task's start world."""
+        return world.weight(self.shelf.task(task).world())
+
     def places(self) -> dict[str, str]:
         """Returns file and line of each tool's function; none for a tool without readable source."""
         found = {tool.name: _place(self._env.state, tool.path) for tool in self._env.tools_of("agent")}

@@ -143,6 +143,12 @@ async def differences(
     return counted([*found, *differ.walk(start[SHARED], _shared(after), SHARED)])
 
 
+def weight(state: State) -> int:
+    """Returns the number of pages of a world's databases in SQLite."""
+    images = (getattr(one, "image", None) for _, one, _ in _pairs(state, state) if _is_database(one))
+    return sum(getattr(image, "count", 0) for image in images)
+
+
 def _pairs(before: State, after: State, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     for field in before.__struct_fields__:
         one, other = getattr(before, field), getattr(after, field)
