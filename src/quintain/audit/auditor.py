@@ -172,7 +172,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
             ctx.walk()
         rates.append(_rate(ctx))
 
-    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * WORKERS, measures)], ctx)
+    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * (WORKERS + 1), measures)], ctx)
     for place, check in enumerate(checks):
         late: Status = "partly" if found[place] else "not_checked"
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"

@@ -25,7 +25,7 @@ from quintain.errors import QuintainError, UsageError
 from . import wire
 from .clock_skew import variables
 from .loader import About, Subject
-from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record
+from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record, waits
 from .registry import foreign_modules
 
 T = TypeVar("T")
@@ -209,7 +209,8 @@ class WorkerPool:
         self._idle: list[Child] = []
         self._kept = _IDLE
         self._store = wire.StartStore()
-        self._executor = ThreadPoolExecutor(WORKERS)
+        self._executor = ThreadPoolExecutor(2 * WORKERS)
+        self._cores = threading.Semaphore(WORKERS)  # for all probes but those that wait
         self._played = self._overdue = 0
 
     def describe(self, tasks: int, seconds: float = math.inf) -> About:
@@ -230,11 +231,12 @@ class WorkerPool:
         """
         leaving: Child | None = None
         try:
-            leaving = child = self._take(probe, walked if probe.context == HOME else ())
-            with self._lock:
-                hangs = self._overdue > 1 and 2 * self._overdue >= self._played
-                shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
-            record = child.play(probe, shorter if hangs else limit)
+            with self._core((probe,)):
+                leaving = child = self._take(probe, walked if probe.context == HOME else ())
+                with self._lock:
+                    hangs = self._overdue > 1 and 2 * self._overdue >= self._played
+                    shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
+                record = child.play(probe, shorter if hangs else limit)
             with self._lock:
                 self._played += 1
                 self._overdue += record.died.startswith(OVERDUE)
@@ -250,7 +252,7 @@ class WorkerPool:
     def fresh(self, probes: Sequence[Probe], limit: float) -> list[Record]:
         """Plays probes of one context in forks of a process that has played nothing."""
         records: list[Record] = []
-        with Child(self.subject, probes[0].context, self._store) as child:
+        with self._core(probes), Child(self.subject, probes[0].context, self._store) as child:
             for probe in probes:
                 try:
                     records.append(child.play(probe, limit))
@@ -258,8 +260,12 @@ class WorkerPool:
                     records.append(Record(probe.ops, (), str(error)))
         return records
 
+    def _core(self, probes: Sequence[Probe]) -> contextlib.AbstractContextManager[object]:
+        """Returns a context in which one of the cores is taken; probes that wait take none."""
+        return contextlib.nullcontext() if any(waits(probe.ops) for probe in probes) else self._cores
+
     def each(self, play: Callable[[T], R], some: Sequence[T]) -> list[R]:
-        """Plays probes by a function, `WORKERS` at a time, and returns records in the same order."""
+        """Plays probes by a function, `WORKERS` and those that wait at a time; returns records in the same order."""
         return list(self._executor.map(play, some))
 
     def _take(self, probe: Probe, walked: tuple[Op, ...]) -> Child:

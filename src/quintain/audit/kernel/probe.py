@@ -76,6 +76,10 @@ def turns(ops: Sequence[Op]) -> dict[int, int]:
     return counts
 
 
+def waits(ops: Iterable[Op]) -> bool:
+    return any(op.do == "wait" or any(map(waits, op.lanes)) for op in ops)
+
+
 def call(name: str, arguments: dict[str, Any] | None = None, *, on: str = "a", mark: str = "") -> Op:
     """Returns the op that calls a tool."""
     return Op("call", on, name, arguments or {}, mark=mark)
