@@ -143,7 +143,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _default(value: object) -> str:
-    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    if value is None or value is msgspec.UNSET:
+        return "none" if value is None else "unset"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _help_texts() -> Iterator[str]:
