@@ -161,7 +161,7 @@ def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) ->
     ):  # fmt: skip
         assert words in " ".join(ended.out.split()), words
     report = report_in(here / "audits/desks.py-Generous-1")
-    assert report["tasks"] == {"looked_at": 1, "there_are": 2}
+    assert report["tasks"] == {"looked_at": 1, "there_are": 2, "left_out": 0}
     assert (report["seed"], report["findings"][0]["seed"]) == (5, 5)
     said = {one["check"]: (one["status"], one["reason"]) for one in report["checks"]}
     assert said["x.idle"] == ("checked", "")

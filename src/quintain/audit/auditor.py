@@ -28,6 +28,7 @@ LIMIT_S = 30.0  # default time limit of one probe, in seconds
 LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
 _FOR_TASKS = 0.05  # part of the budget for making the tasks of an environment
 _FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
+_RUNNING = WORKERS + 1  # number of checks at a time; some of them wait
 _FIRST_S = 8.0  # seconds in which checks have the machine to themselves, if there is a budget
 _GRACE_S = 3.0  # seconds after the budget in which a running check may end by itself; then the audit goes on without it
 
@@ -116,32 +117,39 @@ def audit(
     """
     started = time.monotonic()
     with contextlib.closing(WorkerPool(msgspec.structs.replace(subject, index={}))) as pool:
-        about = pool.describe(tasks, math.inf if budget is None else budget * _FOR_TASKS)
-        pool.subject.index.update(zip(about.tasks, about.indices, strict=bool(about.indices)))
-        until = None if budget is None else started + _FOR_CHECKS * budget
-        chosen = spread(about.tasks if budget is None else about.light, tasks)
-        ctx = AuditContext(pool, about, chosen, seed=seed, until=until, limit=limit)
-        heavy = min(tasks, about.count) - len(chosen)
-        ctx.is_heavy = heavy > 0
-        ctx.saw, ctx.digest = saw, about.fingerprint or _digest(about)
+        ctx = _context(pool, tasks, budget, seed=seed, limit=limit)
+        ctx.saw = saw
         done, found, failures = _all(checks, ctx, watch)
         extra = 0.0 if stage is None else _after(stage, ctx, watch, done=done, found=found)
         ctx.until = None if budget is None else started + budget + extra
         findings = tuple(detailed(_distinct(found, ctx), ctx))
     return Report(
         subject=subject,
-        kind=about.kind,
+        kind=ctx.about.kind,
         digest=ctx.digest,
-        about=about,
+        about=ctx.about,
         checks=tuple(done),
         findings=findings,
-        tasks=(len(ctx.tasks), about.count),
+        tasks=(len(ctx.tasks), ctx.about.count),
         failures=failures,
-        heavy=heavy,
+        heavy=ctx.heavy,
         shared_probes=ctx.shared_probes,
         seed=seed,
         seconds=time.monotonic() - started,
     )
+
+
+def _context(pool: WorkerPool, tasks: int, budget: float | None, *, seed: int, limit: float) -> AuditContext:
+    """Describes the subject and returns the first context; a budget leaves out tasks that take long."""
+    started = time.monotonic()
+    about = pool.describe(tasks, math.inf if budget is None else budget * _FOR_TASKS)
+    pool.subject.index.update(zip(about.tasks, about.indices, strict=bool(about.indices)))
+    chosen = spread(about.tasks if budget is None else about.light, tasks)
+    until = None if budget is None else started + _FOR_CHECKS * budget
+    ctx = AuditContext(pool, about, chosen, seed=seed, until=until, limit=limit)
+    ctx.heavy = min(tasks, about.count) - len(chosen)
+    ctx.digest = about.fingerprint or _digest(about)
+    return ctx
 
 
 def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding], Rate]:
@@ -172,7 +180,7 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
             ctx.walk()
         rates.append(_rate(ctx))
 
-    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * (WORKERS + 1), measures)], ctx)
+    _join([threading.Thread(target=work, daemon=True) for work in (*[run] * _RUNNING, measures)], ctx)
     for place, check in enumerate(checks):
         late: Status = "partly" if found[place] else "not_checked"
         reason = f"{LATE} {'on the way' if place in begun else 'before it'}"

@@ -60,7 +60,7 @@ class AuditContext:
         limit: Seconds that one probe may take.
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
-        is_heavy: Tasks were left out because they take too much time to make or to read.
+        heavy: Number of tasks that were left out because they take too long to make or to read.
         rng: Random source of this context.
         saw: Is called with each finding of a check as soon as it is made.
         seen_in: Tasks in which a finding was seen, by check and title.
@@ -74,7 +74,7 @@ class AuditContext:
         self.digest = about.fingerprint
         self.check: Check | None = None
         self.probes = self.comparisons = 0
-        self.cold = self.is_heavy = False
+        self.cold, self.heavy = False, 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.saw: Callable[[Finding], None] = lambda finding: None
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
@@ -199,7 +199,7 @@ class AuditContext:
         """Returns the indices of the tasks that are not in `sample_tasks(count)`, of heavy worlds only audited ones."""
         index = dict(zip(self.about.tasks, self.about.indices or range(self.about.count), strict=True))
         chosen = {index[name] for name in self.sample_tasks(count)}
-        places = [index[name] for name in self.tasks] if self.is_heavy else range(self.about.count)
+        places = [index[name] for name in self.tasks] if self.heavy else range(self.about.count)
         return [place for place in places if place not in chosen]
 
     def tasks_at(self, indices: Sequence[int]) -> list[str]:

@@ -35,7 +35,7 @@ def document(report: Report) -> dict[str, Any]:
         "options": report.subject.options,
         **{name: msgspec.to_builtins(getattr(report, name)) for name in names},
         "findings": [_plain(one) for one in report.findings],
-        "tasks": dict(zip(("looked_at", "there_are"), report.tasks, strict=True)),
+        "tasks": dict(zip(("looked_at", "there_are", "left_out"), (*report.tasks, report.heavy), strict=True)),
         "failure_rate": msgspec.to_builtins(report.failures),
         "properties": _properties(report),
         "seconds": round(report.seconds, 3),
