@@ -175,9 +175,9 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
 
     def measures() -> None:
         """Leaves the machine to the first checks, because their errors are told at once."""
-        is_free.wait(0.0 if ctx.until is None else min(_FIRST_S, ctx.seconds_left() / 6))
         with contextlib.suppress(OutOfTime):
             ctx.walk()
+        is_free.wait(0.0 if ctx.until is None else min(_FIRST_S, ctx.seconds_left() / 6))
         rates.append(_rate(ctx))
 
     _join([threading.Thread(target=work, daemon=True) for work in (*[run] * _RUNNING, measures)], ctx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import itertools
 import math
 import os
 import shutil
@@ -120,20 +121,28 @@ class Child:
         """Plays ops in the process itself, once, so that later probes find its caches filled."""
         self.walked = tuple(ops)
         try:
-            wire.send(self._to, wire.PlayFrame(Probe(self.walked), [], self._index, stays=True))
+            wire.send(self._to, wire.PlayFrame([Probe(self.walked)], [], self._index, stays=True))
             self._receiver.receive(wire.Frame, time.monotonic() + LOAD_S)
         except (EOFError, BrokenPipeError, TimeoutError):
             self.close()
             raise SubjectBroken(f"the subject did not play an episode; it printed: {self.words}") from None
 
     def play(self, probe: Probe, limit: float) -> Record:
-        """Plays ops within `limit` seconds; raises SubjectBroken if the process that plays probes is gone."""
+        """Plays a probe as `play_in_one` does."""
+        return self.play_in_one((probe,), limit)[0]
+
+    def play_in_one(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+        """Plays probes in one fork, each within `limit` seconds.
+
+        Where the fork died, the last record says so. Raises SubjectBroken if the process that plays probes is gone.
+        """
         seen: list[OpResult] = []
+        ends = list(itertools.accumulate(len(probe.ops) for probe in probes))
         until = time.monotonic() + limit
         pid, died = 0, ""
         starts = self._store.known()
         try:
-            wire.send(self._to, wire.PlayFrame(probe, list(starts), self._index))
+            wire.send(self._to, wire.PlayFrame(list(probes), list(starts), self._index))
             while True:
                 try:
                     frame: Any = self._receiver.receive(wire.Frame, until)
@@ -154,11 +163,14 @@ class Child:
                     one = msgspec.convert(frame.seen, OpResult)
                     value = wire.unpacked(one.value, starts[frame.start]) if frame.start else one.value
                     seen.append(msgspec.structs.replace(one, value=value))
+                    until = time.monotonic() + limit if len(seen) in ends else until
                 elif isinstance(frame, wire.EndFrame):
                     code = os.waitstatus_to_exitcode(frame.status)
                     how = f"it ended the process with {code}" if code else ""
                     how = f"the process was killed by {signal.Signals(-code).name}" if code < 0 else how
-                    return Record(probe.ops, tuple(seen), died or how, frame.left)
+                    parts = [tuple(seen[end - len(probe.ops) : end]) for probe, end in zip(probes, ends, strict=True)]
+                    records = [Record(probe.ops, part) for probe, part in zip(probes, parts, strict=True)]
+                    return [*records[:-1], Record(probes[-1].ops, parts[-1], died or how, frame.left)]
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
 
@@ -224,30 +236,35 @@ class WorkerPool:
         return child.about
 
     def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = ()) -> Record:
-        """Plays a probe in a fork of a child that has loaded the subject; a record's `died` reports a broken one.
+        return self.play_in_one((probe,), limit, walked)[0]
 
+    def play_in_one(self, probes: Sequence[Probe], limit: float, walked: tuple[Op, ...] = ()) -> list[Record]:
+        """Plays probes in one fork of a child that has loaded the subject; a record's `died` reports a broken one.
+
+        If the fork dies, or leaves processes, each probe is played again in a fork of its own.
         The child has played the ops in `walked` once, and nothing else. If half of the probes hang, the limit is
         halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
         leaving: Child | None = None
         try:
-            with self._core((probe,)):
-                leaving = child = self._take(probe, walked if probe.context == HOME else ())
+            with self._core(probes):
+                leaving = child = self._take(probes, walked if probes[0].context == HOME else ())
                 with self._lock:
                     hangs = self._overdue > 1 and 2 * self._overdue >= self._played
                     shorter = max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2))
-                record = child.play(probe, shorter if hangs else limit)
+                records = child.play_in_one(probes, shorter if hangs else limit)
             with self._lock:
-                self._played += 1
-                self._overdue += record.died.startswith(OVERDUE)
+                self._played += len(probes)
+                self._overdue += records[-1].died.startswith(OVERDUE)
                 self._idle.append(child)
                 leaving = self._idle.pop(0) if len(self._idle) > self._kept else None
         except SubjectBroken as error:
-            record = Record(probe.ops, (), str(error))
+            records = [Record(probe.ops, (), str(error)) for probe in probes]
         finally:
             if leaving is not None:
                 leaving.close()
-        return record
+        is_whole = len(probes) == 1 or not (records[-1].died or records[-1].left)
+        return records if is_whole else [self.play(probe, limit, walked) for probe in probes]
 
     def fresh(self, probes: Sequence[Probe], limit: float) -> list[Record]:
         """Plays probes of one context in forks of a process that has played nothing."""
@@ -268,9 +285,10 @@ class WorkerPool:
         """Plays probes by a function, `WORKERS` and those that wait at a time; returns records in the same order."""
         return list(self._executor.map(play, some))
 
-    def _take(self, probe: Probe, walked: tuple[Op, ...]) -> Child:
+    def _take(self, probes: Sequence[Probe], walked: tuple[Op, ...]) -> Child:
         """Returns a child that has played nothing or `walked`, best one that has read the start states of the tasks."""
-        context, tasks = probe.context, {op.name for op in probe.ops if op.do == "reset"}
+        context = probes[0].context
+        tasks = {op.name for probe in probes for op in probe.ops if op.do == "reset"}
         with self._lock:
             some = [one for one in self._idle if one.context == context and one.walked in (walked, ())]
             child = max(some, key=lambda one: (len(one.walked), len(one.tasks & tasks)), default=None)

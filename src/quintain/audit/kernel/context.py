@@ -18,7 +18,7 @@ from quintain.audit.facts.data import is_dict
 from quintain.contract import NOTHING, Contract
 
 from .check import Check, NotChecked
-from .child import SubjectBroken, WorkerPool
+from .child import WORKERS, SubjectBroken, WorkerPool
 from .finding import Confidence, Evidence, Finding, trajectory
 from .loader import About, Source, Subject, spread
 from .player import TASKS_AT
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLD = frozenset({"races", "reset_leak", "stale_cache"})
 """Classes of bugs that the first episode of a process may show and later ones not."""
+_IN_ONE = 8  # most probes that share a fork
+_OF_THE_PROCESS = frozenset({"ask", "inject", "resources", "together", "wait"})
 _CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")  # from the lowest to the highest
 
 
@@ -258,7 +260,21 @@ class AuditContext:
         return found
 
     def _each(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
-        return self.pool.each(lambda probe: self._in_time(probe, limit, self._walked), probes)
+        def play(part: Sequence[Probe]) -> list[Record]:
+            return self._whole(lambda seconds: self.pool.play_in_one(part, seconds, self._walked), limit)
+
+        return list(itertools.chain.from_iterable(self.pool.each(play, self._parts(probes))))
+
+    def _parts(self, probes: Sequence[Probe]) -> list[list[Probe]]:
+        """Returns probes in parts that share a fork: where no later episode can tell, it saves 8 ms of CPU a probe."""
+        size = min(_IN_ONE, -(-len(probes) // WORKERS)) if self._walked else 1
+        parts: list[list[Probe]] = []
+        for probe in probes:
+            if parts and len(parts[-1]) < size and _is_alike(probe) and _is_alike(parts[-1][-1]):
+                parts[-1].append(probe)
+            else:
+                parts.append([probe])
+        return parts
 
     @property
     def _walked(self) -> tuple[Op, ...]:
@@ -418,6 +434,11 @@ class AuditContext:
 def _solution(seen: OpResult, _ctx: AuditContext | None = None) -> tuple[Op, ...] | None:
     known = seen.fine and seen.value is not None
     return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+
+
+def _is_alike(probe: Probe) -> bool:
+    """True if a probe can share a fork: it asks nothing of the process and leaves nothing there."""
+    return probe.context == HOME and not {op.do for op in probe.ops} & _OF_THE_PROCESS
 
 
 def lowest(*some: Confidence) -> Confidence:

@@ -34,10 +34,11 @@ class LoadFrame(msgspec.Struct, tag=True):
 class PlayFrame(msgspec.Struct):
     """Frame to the worker, with the digests of the start states and the indices of tasks that the auditor knows.
 
-    A probe that `stays` is played in the worker itself and not in a fork, and only the last frame is sent.
+    Several probes are played in one fork, one after another. A probe that `stays` is played in the worker itself, and
+    only the last frame is sent.
     """
 
-    probe: Probe
+    probes: list[Probe]
     known: list[str] = []
     index: dict[str, int] = {}
     stays: bool = False
@@ -52,7 +53,7 @@ class StartStateFrame(msgspec.Struct, tag=True):
 
 
 class StartFrame(msgspec.Struct, tag=True):
-    """Frame at the start of a probe, with the id of its process."""
+    """Frame at the start of a fork, with the id of its process."""
 
     pid: int
 
@@ -65,7 +66,7 @@ class ResultFrame(msgspec.Struct, tag=True):
 
 
 class EndFrame(msgspec.Struct, tag=True):
-    """Frame at the end of the probe's process: its exit status from `waitpid`, and how many processes it left."""
+    """Frame at the end of a fork: its exit status from `waitpid`, and how many processes it left."""
 
     status: int
     left: int = 0

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -86,20 +86,20 @@ class _Worker:
                 self._index.update(frame.index)
                 if frame.stays:  # So that its forks find type hints, decoders and compiled statements ready.
                     player = Player(self._opened.factory)
-                    player.play(frame.probe.ops, lambda _: None)
+                    player.play(frame.probes[0].ops, lambda _: None)
                     player.leave()
                     _freeze()
                     self._send(wire.EndFrame(0))
                 else:
                     self._prepare(frame)
-                    self._play_in_fork(frame.probe)
+                    self._play_in_fork(frame.probes)
 
     def _send(self, frame: wire.Frame) -> None:
         wire.send(self._out, frame)
 
     def _prepare(self, frame: wire.PlayFrame) -> None:
         """Prepares tasks that this process has not prepared yet, and reads and sends their start states if needed."""
-        ops = frame.probe.ops
+        ops = [op for probe in frame.probes for op in probe.ops]
         tasks, is_read = list(dict.fromkeys(_tasks(ops))), wire.reads_state(ops)
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
             for task in tasks:
@@ -114,10 +114,10 @@ class _Worker:
             if (unknown := self._starts.frame(task, frame.known)) is not None:
                 self._send(unknown)
 
-    def _play_in_fork(self, probe: Probe) -> None:
+    def _play_in_fork(self, probes: Sequence[Probe]) -> None:
         pid = os.fork()
         if pid == 0:
-            self._play(probe)
+            self._play(probes)
         with contextlib.suppress(OSError):  # Both sides do it, so that it is done before anybody needs it.
             os.setpgid(pid, pid)
         status = self._status(pid)
@@ -138,43 +138,50 @@ class _Worker:
                 os.close(ended)
         return os.waitpid(pid, 0)[1]
 
-    def _play(self, probe: Probe) -> None:
-        """Plays a probe and ends the process."""
+    def _play(self, probes: Sequence[Probe]) -> None:
+        """Plays probes of one context, each with instances of its own, and ends the process."""
         os.setpgid(0, 0)
         self._send(wire.StartFrame(os.getpid()))
         _limit_memory()
-        if probe.context.elsewhere:
+        context = probes[0].context
+        if context.elsewhere:
             place = tempfile.mkdtemp()  # in TMPDIR, which the auditor removes
             os.chdir(place)
             os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
             os.environ["HOME"] = place
-        player = Player(self._opened.factory)
+        players = [Player(self._opened.factory) for _ in probes]
 
         def play() -> None:
-            begun: dict[str, str] = {}  # tasks by instance
-            for op, seen in zip(probe.ops, player.each(probe.ops), strict=True):
-                if op.do == "reset":
-                    begun[op.on] = op.name
-                is_state = op.do == "state" and is_dict(seen.value)
-                start = self._starts.find(begun.get(op.on, "")) if is_state else None
-                value = seen.value if start is None else wire.packed(seen.value, start[0])
-                found = msgspec.structs.replace(seen, value=value)
-                self._send(wire.ResultFrame(found, "" if start is None else start[1]))
+            for player, probe in zip(players, probes, strict=True):
+                self._show(probe, player)
+                player.snapshots.clear()
 
         stop = threading.Event()
-        for _ in range((os.cpu_count() or 1) + 1 if probe.context.loaded else 0):
+        for _ in range((os.cpu_count() or 1) + 1 if context.loaded else 0):
             threading.Thread(target=_burn, args=(stop,), daemon=True).start()
-        if probe.context.thread:
+        if context.thread:
             thread = threading.Thread(target=play)
             thread.start()
             thread.join()
         else:
             play()
         stop.set()
-        if self._opened.kind in HELD:
+        for player in players if self._opened.kind in HELD else ():
             player.leave()
         sys.stdout.flush()
         os._exit(0)
+
+    def _show(self, probe: Probe, player: Player) -> None:
+        """Plays a probe and sends the result of each op."""
+        begun: dict[str, str] = {}  # tasks by instance
+        for op, seen in zip(probe.ops, player.each(probe.ops), strict=True):
+            if op.do == "reset":
+                begun[op.on] = op.name
+            is_state = op.do == "state" and is_dict(seen.value)
+            start = self._starts.find(begun.get(op.on, "")) if is_state else None
+            value = seen.value if start is None else wire.packed(seen.value, start[0])
+            found = msgspec.structs.replace(seen, value=value)
+            self._send(wire.ResultFrame(found, "" if start is None else start[1]))
 
 
 def _unloaded(error: BaseException) -> wire.LoadFrame:
