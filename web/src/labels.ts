@@ -38,8 +38,7 @@ export function label(review: Review): string {
 // Sets the columns `label`, `mode` and `by` of people, and `owner` of programs. A decision outweighs other labels; a
 // mark is none.
 export function setLabels(columns: Columns, { reviews, programs }: Reviews): void {
-  const rows = new Map<number, Review[]>();
-  for (const one of reviews) if (one.n !== null && !one.mark) rows.set(one.n, [...(rows.get(one.n) ?? []), one]);
+  const rows = Map.groupBy(reviews.filter((one) => !one.mark), (one) => one.n);
   for (const [row, found] of rows) {
     const decided = found.filter((one) => one.kind === "decided");
     if (decided.length) rows.set(row, decided);

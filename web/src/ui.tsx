@@ -1,8 +1,8 @@
 // Parts that screens share: questions to the server, titles, notices, tables, lists that keys move along.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
-import { ask } from "./run";
+import { ask, type Run } from "./run";
 import { clear } from "./text";
 
 // The answer to a question, asked for when `again` changes; what went wrong; and a function that asks once more.
@@ -35,6 +35,15 @@ export function useSize(of: { current: HTMLElement | null }): [width: number, he
     return () => observer.disconnect();
   }, []);
   return size;
+}
+
+// Draws anew when a run has news.
+export function useRuns(...runs: Run[]): void {
+  const [, redraw] = useReducer<number, void>((n) => n + 1, 0);
+  useEffect(() => {
+    const ends = runs.map((one) => one.listen(redraw));
+    return () => ends.forEach((end) => end());
+  }, runs);
 }
 
 export const count: (value: number) => string = new Intl.NumberFormat("en").format;
@@ -91,14 +100,29 @@ export function Details({ name, children }: { name: string; children: () => Comp
   );
 }
 
+// In which of so many parts of its element an event is; the parts stand side by side.
+export function part(event: MouseEvent, parts: number): number {
+  const { left, width } = (event.currentTarget as Element).getBoundingClientRect();
+  return Math.max(0, Math.min(parts - 1, Math.floor(((event.clientX - left) / width) * parts)));
+}
+
+// Where a key takes a slider that stands at a place; undefined for a key of another kind.
+export function slid(event: KeyboardEvent, place: number, last: number, by = 1): number | undefined {
+  const steps = { ArrowRight: 1, "]": 1, ArrowUp: 1, ArrowLeft: -1, "[": -1, ArrowDown: -1, PageDown: 10, PageUp: -10 }[event.key];
+  const to = steps === undefined ? { Home: 0, End: last }[event.key] : place + steps * by;
+  return to === undefined ? undefined : Math.max(0, Math.min(last, to));
+}
+
+const seen = (row: number): void => document.getElementById(`line-${row}`)?.scrollIntoView({ block: "nearest" });
+
 // The chosen row of a list. Keys may be faster than the next drawing, so `at()` is newer than `place`.
-export function useChosen(length: number, what: string): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
+export function useChosen(length: number, what: string, reveal = seen): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
   const [place, setPlace] = useState(0);
   const latest = useRef(0);
   const choose = (row: number) => {
     latest.current = Math.max(0, Math.min(length - 1, row));
     setPlace(latest.current);
-    document.getElementById(`line-${latest.current}`)?.scrollIntoView({ block: "nearest" });
+    reveal(latest.current);
   };
   const by = (step: number) => () => choose(latest.current + step);
   const keys: Binding[] = [["j", `next ${what}`, by(1)], ["k", `previous ${what}`, by(-1)]];
