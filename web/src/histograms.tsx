@@ -1,14 +1,14 @@
 // Histograms above the table: the episodes that the filter leaves, in bins of the whole run. Chosen bins are a filter.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Column, Columns } from "./columns";
-import { sum } from "./text";
+import { known, sum } from "./text";
 import { count, part, slid } from "./ui";
 import { type Bound, parted } from "./where";
 
 const NAMES = ["score", "turns", "errors", "seconds", "tokens", "version"];
 const MOST = 24;
-// Rows that are looked at to find the last per cent.
-const SAMPLE = 2000;
+// Rows that bins are made from; what is beyond them is rare.
+const SAMPLE = 4000;
 const HIGH = 40;
 
 // The first bin holds what is below it, too, and the last one what is above.
@@ -19,37 +19,33 @@ type Range = [from: number, to: number];
 // Bins as wide as 1, 2 or 5 times a power of ten; whole numbers have none that are narrower than 1.
 function bins(columns: Columns, name: string): Bins[] {
   const column = columns.find(name);
-  let [least, most, whole] = [Infinity, -Infinity, true];
-  const sample: number[] = [];
-  for (let row = 0; column && row < columns.rows; row++) {
-    const value = column.number(row);
-    if (Number.isNaN(value)) continue;
-    least = Math.min(least, value);
-    most = Math.max(most, value);
-    whole &&= value % 1 === 0;
-    if (row % Math.ceil(columns.rows / SAMPLE) === 0) sample.push(value);
-  }
-  if (column === undefined || most < least) return [];
-  // One episode that is far longer than the others must not put these into one bin.
-  const late = sample.sort((a, b) => a - b)[Math.floor(0.99 * sample.length)] ?? most;
-  const end = Math.min(most, Math.max(least + MOST - 1, late));
-  const narrow = Math.max((end - least) / MOST || 1, whole ? 1 : 0);
+  const every = Math.ceil(columns.rows / SAMPLE) || 1;
+  const rows = Array.from({ length: Math.ceil(columns.rows / every) }, (_, n) => n * every);
+  const sample = known(rows.map((row) => column?.number(row) ?? NaN)).sort((a, b) => a - b);
+  const [least = 0, most = 0] = [sample[0], sample.at(-1)];
+  if (column === undefined || sample.length === 0) return [];
+  // One episode that is far longer than the others must not put these into one bin. A score of 1 may be rare.
+  const end = name === "score" ? Math.max(1, most) : Math.min(most, Math.max(least + MOST - 1, sample[Math.floor(0.98 * sample.length)] ?? most));
+  const start = name === "score" ? Math.min(0, least) : least;
+  const narrow = Math.max((end - start) / MOST || 1, sample.every(Number.isInteger) ? 1 : 0);
   const power = 10 ** Math.floor(Math.log10(narrow));
   const step = power * ([1, 2, 5].find((one) => one * power >= narrow) ?? 10);
-  const first = Math.floor(least / step);
+  const first = Math.floor(start / step);
   const starts = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, n) => Number(((first + n) * step).toPrecision(9)));
   return [{ name, column, step, starts }];
 }
 
-function counted({ column, step, starts }: Bins, rows: Uint32Array): Uint32Array {
+function counted({ column: { data }, step, starts }: Bins, rows: Uint32Array): Uint32Array {
   // In the precision in which a filter compares.
   const exact = Float32Array.from([...starts, Infinity]);
+  const [first, last] = [starts[0] ?? 0, starts.length - 1];
   const found = new Uint32Array(starts.length);
   for (let at = 0; at < rows.length; at++) {
-    const value = column.number(rows[at] ?? 0);
+    const value = data[rows[at] ?? 0] ?? NaN;
     if (Number.isNaN(value)) continue;
-    const near = Math.max(0, Math.min(starts.length - 1, Math.floor((value - (starts[0] ?? 0)) / step)));
-    const n = value < (exact[near] ?? 0) ? Math.max(0, near - 1) : value >= (exact[near + 1] ?? 0) ? near + 1 : near;
+    let n = Math.max(0, Math.min(last, Math.floor((value - first) / step)));
+    if (value >= (exact[n + 1] ?? 0)) n += 1;
+    else if (n > 0 && value < (exact[n] ?? 0)) n -= 1;
     found[n] = (found[n] ?? 0) + 1;
   }
   return found;
@@ -65,19 +61,16 @@ function left(terms: Bound[], starts: number[]): Range | undefined {
 
 const ordered = ([a, b]: Range): Range => [Math.min(a, b), Math.max(a, b)];
 
-interface BarsProps { counts: ArrayLike<number>; title: (n: number) => string; label?: string; chosen?: Range | undefined }
-
-export function Bars({ counts, title, label, chosen: [from, to] = [0, -1] }: BarsProps) {
-  const all = Array.from(counts);
+// A bar for each number, in one shape; the chosen ones stand on a ground.
+export function Bars({ counts, label, chosen: [from, to] = [0, -1] }: { counts: Iterable<number>; label?: string; chosen?: Range | undefined }) {
+  const all = [...counts];
   const most = Math.max(...all);
+  // However few there are, they are seen.
+  const height = (held: number) => Math.max(1.5, ((HIGH - 2) * held) / most).toFixed(1);
   return (
     <svg viewBox={`0 0 ${all.length} ${HIGH}`} role={label ? "img" : undefined} aria-label={label} aria-hidden={!label} preserveAspectRatio="none">
-      <rect class="chosen" x={from} width={to - from + 1} height={HIGH} />
-      {all.map((held, n) => {
-        // However few there are, they are seen.
-        const height = held && Math.max(1.5, ((HIGH - 2) * held) / most);
-        return <rect x={n + 0.05} width={0.9} y={HIGH - height} height={height}><title>{title(n)}</title></rect>;
-      })}
+      <rect x={from} width={to - from + 1} height={HIGH} />
+      <path d={all.map((held, n) => (held ? `M${n + 0.05} ${HIGH}h.9v-${height(held)}h-.9z` : "")).join("")} />
     </svg>
   );
 }
@@ -141,7 +134,7 @@ function Histogram({ of, columns, rows, where, filter }: HistogramsProps & { of:
         }}
         onPointerMove={(event) => latest.current && event.buttons > 0 && choose([latest.current[0], part(event, starts.length)])}
         onPointerUp={released} onPointerCancel={() => choose(undefined)}>
-        <Bars counts={counts} title={(n) => words([n, n])} chosen={shown && ordered(shown)} />
+        <Bars counts={counts} chosen={shown && ordered(shown)} />
       </div>
       <figcaption>{shown ? words(shown) : `${name} ${starts[0]} … ${starts[last]}`}</figcaption>
     </figure>

@@ -69,7 +69,7 @@ function Histogram({ name, shown }: { name: string; shown: Distribution }) {
   const words = `${name}: median ${figure(median)}, mean ${figure(shown.mean)}, from ${figure(least)} to ${figure(most)}`;
   return (
     <figure>
-      <Bars counts={shown.bins} title={(n) => String(shown.bins[n])} label={words} />
+      <Bars counts={shown.bins} label={words} />
       <figcaption>{words}</figcaption>
     </figure>
   );
