@@ -58,7 +58,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const [top, setTop] = useState(0);
   const height = useSize(scroller)[1];
   const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
-  const kept = useMemo(() => ("test" in filter ? matching(columns, filter.test) : new Uint32Array(0)), [filter]);
+  const kept = useMemo(() => matching(columns, filter), [filter]);
   const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
   const histograms = useMemo(
     () => <Histograms columns={columns} rows={kept} where={where} filter={(range) => go(address.episodes(run.name, range, sort))} />,

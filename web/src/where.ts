@@ -2,7 +2,7 @@
 import type { Column, Columns } from "./columns";
 
 type Test = (row: number) => boolean;
-export type Filter = { test: Test } | { error: string };
+export type Filter = { tests: Test[] } | { error: string };
 
 const TERM = /\s*(-?)(?:"((?:[^"\\]|\\.)*)"|([\w.@/-]*?)(:|<=|>=|!=|=|<|>)(?:"((?:[^"\\]|\\.)*)"|(\S+))|(\S+))/g;
 // Finds the rows whose episode holds a text; the server looks for them.
@@ -20,7 +20,7 @@ export function compile(columns: Columns, text: string, search: Search): Filter 
     if (typeof made === "string") return { error: made };
     tests.push(minus ? (row) => !made(row) : made);
   }
-  return { test: (row) => tests.every((test) => test(row)) };
+  return { tests };
 }
 
 export interface Bound { sign: string; value: number }
@@ -34,11 +34,10 @@ export function parted(columns: Columns, text: string, column: Column): [own: Bo
 }
 
 // The rows that a filter leaves.
-export function matching(columns: Columns, test: Test): Uint32Array {
-  const found = new Uint32Array(columns.rows);
-  let count = 0;
-  for (let row = 0; row < columns.rows; row++) if (test(row)) found[count++] = row;
-  return found.slice(0, count);
+export function matching(columns: Columns, filter: Filter): Uint32Array {
+  const all = new Uint32Array("error" in filter ? 0 : columns.rows);
+  for (let row = 0; row < all.length; row++) all[row] = row;
+  return "error" in filter ? all : filter.tests.reduce((rows, test) => rows.filter(test), all);
 }
 
 const unescaped = (text: string): string => text.replace(/\\(.)/g, "$1");
