@@ -4,7 +4,7 @@ import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, go, type Run } from "./run";
 import { clear, figure, sum } from "./text";
-import { count, Notice, Sheet, Title, useRuns, Wide } from "./ui";
+import { count, Notice, Sheet, Title, useRuns } from "./ui";
 
 const DRAWS = 2000;
 const MOST = 100;
@@ -96,16 +96,14 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
         <h2>Tasks that differ most</h2>
         <label><input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too</label>
       </div>
-      <Wide name="tasks">
-        <Sheet
-          heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
-          rows={shown.map((one) => [
-            clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
-            <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
-            one.n,
-          ])}
-        />
-      </Wide>
+      <Sheet name="tasks"
+        heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
+        rows={shown.map((one) => [
+          clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
+          <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
+          one.n,
+        ])}
+      />
       {sorted.length > shown.length && <p class="dim">{shown.length} of {count(sorted.length)} tasks are listed.</p>}
     </>
   );

@@ -4,7 +4,7 @@ import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean } from "./text";
-import { Details, Notice, part, Sheet, Title, useAnswer, Wide } from "./ui";
+import { Details, Notice, part, Sheet, Title, useAnswer } from "./ui";
 
 const MOST = 60;
 const WIDE = 280;
@@ -107,15 +107,13 @@ export function Curves({ run, x }: { run: Run; x: string }) {
       <div class="curves">{found.map((one) => <Chart curve={one} open={(n) => by === "version" && all[n] && go(episodes(all[n]))} />)}</div>
       <Details name="the curves as a table">
         {() => (
-          <Wide name="curves as a table">
-            <Sheet
-              heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
-              rows={all.map((one, n) => [
-                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
-                ...found.map((curve) => figure(curve.values[n])),
-              ])}
-            />
-          </Wide>
+          <Sheet name="curves as a table"
+            heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
+            rows={all.map((one, n) => [
+              by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
+              ...found.map((curve) => figure(curve.values[n])),
+            ])}
+          />
         )}
       </Details>
       <Notice words={error} />

@@ -3,7 +3,7 @@ import { useKeys } from "./keys";
 import type { Step, Trace } from "./record";
 import { address, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean, short } from "./text";
-import { Notice, Sheet, Title, useAsk, Wide } from "./ui";
+import { Notice, Sheet, Title, useAsk } from "./ui";
 
 const MOST = 16;
 const MOST_CALLS = 1500;
@@ -129,26 +129,24 @@ export function Group({ run, task, attempt }: { run: Run; task: string; attempt:
       <p class="dim">By what they called; calls that all members of a branch made stand in one line.</p>
       <ul class="tree"><Branch node={root} decides={found.spread > 0 ? found.node : undefined} /></ul>
       <h2>Side by side</h2>
-      <Wide name="members side by side">
-        <Sheet plain
-          heads={members.map((one) => (
-            <>
-              <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
-              <br />
-              score {figure(one.score)}{one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
-            </>
-          ))}
-          rows={aligned(members.map(calls)).map(([first, ...others]) => [cell(first, undefined), ...others.map((step) => cell(step, first))])}
-          foot={members.map((one) => (
-            <>
-              {one.end}{one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
-              {one.rewards?.map((reward) => (
-                <div>{clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span></div>
-              ))}
-            </>
-          ))}
-        />
-      </Wide>
+      <Sheet plain name="members side by side"
+        heads={members.map((one) => (
+          <>
+            <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
+            <br />
+            score {figure(one.score)}{one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
+          </>
+        ))}
+        rows={aligned(members.map(calls)).map(([first, ...others]) => [cell(first, undefined), ...others.map((step) => cell(step, first))])}
+        foot={members.map((one) => (
+          <>
+            {one.end}{one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
+            {one.rewards?.map((reward) => (
+              <div>{clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span></div>
+            ))}
+          </>
+        ))}
+      />
     </>
   );
 }

@@ -58,16 +58,17 @@ export function Title({ words, help, children }: { words: string; help: Componen
 }
 
 interface SheetProps {
-  heads: ComponentChildren[]; rows: ComponentChildren[][]; caption?: string; style?: string;
+  // A table with a name is wide wherever it stands.
+  heads: ComponentChildren[]; rows: ComponentChildren[][]; name?: string; caption?: string; style?: string;
   // Without headings of rows.
   plain?: boolean;
   // The row that keys act on, and what a click on a row does.
   current?: number; choose?: (row: number) => void; foot?: ComponentChildren[];
 }
 
-// A table. The first cell of each row is its heading.
-export function Sheet({ heads, rows, caption, style = "", plain, current, choose, foot }: SheetProps) {
-  return (
+// A table, which scrolls by itself where it is too wide. The first cell of each row is its heading.
+export function Sheet({ heads, rows, name, caption, style = "", plain, current, choose, foot }: SheetProps) {
+  const table = (
     <table class={style}>
       {caption && <caption>{caption}</caption>}
       {heads.length > 0 && <thead><tr>{heads.map((word) => (word ? <th scope="col">{word}</th> : <td />))}</tr></thead>}
@@ -82,12 +83,8 @@ export function Sheet({ heads, rows, caption, style = "", plain, current, choose
       {foot && <tfoot><tr>{foot.map((cell) => <td>{cell}</td>)}</tr></tfoot>}
     </table>
   );
+  return name ? <div class="sides" tabIndex={0} role="region" aria-label={name}>{table}</div> : <div class="wide">{table}</div>;
 }
-
-// A wide table that scrolls by itself.
-export const Wide = ({ name, children }: { name: string; children: ComponentChildren }) => (
-  <div class="sides" tabIndex={0} role="region" aria-label={name}>{children}</div>
-);
 
 // A table that is drawn once it is opened.
 export function Details({ name, children }: { name: string; children: () => ComponentChildren }) {
