@@ -1,11 +1,10 @@
-"""Histograms above the table: they count what the filter leaves, and a range of one is a filter, by mouse and by keys."""
+"""Histograms above the table: they count what the filter leaves, and a range of one is a filter."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

@@ -104,7 +104,11 @@ class Browser:
     def like(self, *, scheme: str = "light", media: str = "screen", **features: str) -> None:
         """Sets the colour scheme, the medium (screen or print), and other features, as `forced_colors="active"`."""
         given = {"prefers-color-scheme": scheme} | {name.replace("_", "-"): value for name, value in features.items()}
-        self.send("Emulation.setEmulatedMedia", media=media, features=[{"name": name, "value": value} for name, value in given.items()])
+        self.send(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": name, "value": value} for name, value in given.items()],
+        )
 
     def picture(self, *, whole: bool = False) -> bytes:
         """Returns a screenshot as PNG."""
