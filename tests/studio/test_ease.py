@@ -1,4 +1,4 @@
-"""Every screen of the studio at 400 % zoom, without motion, and in forced colours with a focus that is seen."""
+"""Every screen of the studio at 400 % zoom, without motion, and in forced colours."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def shown(browser: Reading) -> Iterator[str]:
             yield f"{screen} {key}"
 
 
-def test_nothing_is_lost_at_400_percent(browser: Reading, home: Path) -> None:
+def test_screens_lose_nothing_at_400_percent(browser: Reading, home: Path) -> None:
     """A window of 1280 x 1024 pixels has 320 x 256 then. Tables scroll by themselves, all else has one column."""
     browser.resize(320, 256)
     found = {screen: browser.run(LOST) for screen in shown(browser)}
@@ -114,7 +114,7 @@ def test_nothing_is_lost_at_400_percent(browser: Reading, home: Path) -> None:
     browser.resize(1180, 760)
 
 
-def test_nothing_moves_by_itself(browser: Reading) -> None:
+def test_screens_do_not_move_by_themselves(browser: Reading) -> None:
     browser.like(prefers_reduced_motion="reduce")
     moving = {screen: browser.run(MOVING) for screen in shown(browser)}
     assert {screen: count for screen, count in moving.items() if count} == {}

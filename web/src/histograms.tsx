@@ -34,7 +34,7 @@ function bins(columns: Columns, name: string): Bins[] {
   const step = power * ([1, 2, 5].find((one) => one * power >= narrow) ?? 10);
   const first = Math.floor(start / step);
   const starts = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, n) => Number(((first + n) * step).toPrecision(9)));
-  return [{ name, column, step, starts }];
+  return starts.length > 1 ? [{ name, column, step, starts }] : [];
 }
 
 function counted({ column, step, starts }: Bins, rows: Uint32Array): Uint32Array {
