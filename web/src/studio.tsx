@@ -17,7 +17,7 @@ import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
 import { clear, figure } from "./text";
-import { count, Notice, reason, Sheet, Title, useAnswer, useAsk, useRuns } from "./ui";
+import { count, Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -100,15 +100,22 @@ function Runs() {
   const [chosen, setChosen] = useState<string[]>([]);
   const [runs, error] = useAnswer<Summary[]>("runs");
   const [first = "", second = ""] = chosen;
-  const help = useKeys([["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))]]);
-  if (error) return <Notice words={error} />;
+  const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
   const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
+  const of = (act: (name: string) => void) => () => runs?.[at()] && act(runs[at()]?.name ?? "");
+  const help = useKeys([
+    ...keys,
+    ["Enter", "open the run", of((name) => go(address.episodes(name)))],
+    ["x", "choose the run", of(toggle)],
+    ["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))],
+  ]);
+  if (error) return <Notice words={error} />;
   return (
     <>
       <Title words="Runs" help={help}>
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
-      <Sheet style="runs"
+      <Sheet style="runs" current={place} choose={choose}
         heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
         rows={(runs ?? []).map((one) => [
           <>
