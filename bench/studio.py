@@ -224,7 +224,7 @@ def of_table(page: Page, folder: Path, frames: int) -> Iterator[Row]:
     for _ in range(REPEATS):
         ordered("turns")
     yield row("sort", statistics.median(spend), "ms CPU", goal=50)
-    page.go(place, f"{COUNT} === {full!r}")
+    yield from of_brush(page, place, full)
     browser.run(EVENTS)
     for _ in range(frames):
         browser.press("j")
@@ -241,6 +241,34 @@ def of_table(page: Page, folder: Path, frames: int) -> Iterator[Row]:
     began = time.perf_counter()
     browser.until(f"{COUNT} !== {full!r}")
     yield row("a new line is in the table", time.perf_counter() - began, "s", goal=1.5)
+
+
+def of_brush(page: Page, place: str, full: str) -> Iterator[Row]:
+    """A range of turns is dragged over a histogram: a move of the mouse, and what letting go filters."""
+    browser = page.browser
+    page.go(place, f"{COUNT} === {full!r}")
+    box = browser.run("document.querySelectorAll('.histograms [role=slider]')[1].getBoundingClientRect().toJSON()")
+
+    def mouse(kind: str, share: float) -> None:
+        point = {"x": box["x"] + share * box["width"], "y": box["y"] + box["height"] / 2}
+        browser.send("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, **point)
+        browser.run(PAINTED)
+
+    mouse("mousePressed", 0.3)
+    shares = [0.3 + 0.01 * n for n in range(20)]
+
+    def move() -> None:
+        for share in shares:
+            mouse("mouseMoved", share)
+
+    def release() -> None:
+        mouse("mouseReleased", shares[-1])
+        browser.until(f"{COUNT} !== {full!r}")
+
+    spent = page.cpu_ms(move)
+    yield row("brush, a move", spent / len(shares), "ms CPU", goal=16)
+    yield row("brush, the filter", page.cpu_ms(release), "ms CPU", goal=50)
+    page.go(place, f"{COUNT} === {full!r}")
 
 
 def of_inspect(folder: Path, quick: bool, frames: int) -> dict[str, float]:  # noqa: FBT001

@@ -24,6 +24,10 @@ AXE_RUN = (
 )
 """Expression of JavaScript whose value is what axe-core finds on a page."""
 SECONDS = 30
+CODES = {
+    "Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Delete": 46,
+}  # fmt: skip
+"""Numbers of keys that have a name."""
 
 
 def missing() -> str:
@@ -79,11 +83,22 @@ class Reading(Browser):
         return found
 
     def press(self, *keys: str) -> None:
-        for key in keys:
-            code = {"Enter": 13, "Escape": 27, "End": 35, "ArrowRight": 39}.get(key, ord(key[0].upper()))
-            text = {"text": "\r"} if key == "Enter" else {}  # With it, a form is submitted.
+        """Presses keys, one after the other; `Shift+` before a name holds Shift."""
+        for name in keys:
+            key = name.removeprefix("Shift+")
+            code = CODES.get(key, ord(key[0].upper()))
+            facts = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if key != name else 0}
+            facts |= {"text": "\r"} if key == "Enter" else {}  # With it, a form is submitted.
             for kind in ("keyDown", "keyUp"):
-                self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+                self.send("Input.dispatchKeyEvent", type=kind, **facts)
+
+    def drag(self, selector: str, *shares: float) -> None:
+        """Presses the mouse in an element, moves it, and lets go; places are shares of the element's width."""
+        box = self.run(f"document.querySelector({json.dumps(selector)}).getBoundingClientRect().toJSON()")
+        kinds = ["mousePressed", *["mouseMoved"] * (len(shares) - 1), "mouseReleased"]
+        for kind, share in zip(kinds, (*shares, shares[-1]), strict=True):
+            place = {"x": box["x"] + share * box["width"], "y": box["y"] + box["height"] / 2}
+            self.send("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **place)
 
     def violations(self) -> list[str]:
         """Returns what axe-core finds on the screen, by the rules of WCAG 2.2 A and AA."""

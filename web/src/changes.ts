@@ -1,5 +1,5 @@
 // What steps changed in the world, and which change a verdict speaks of.
-import type { Environment, Reward, Trace } from "./record";
+import { criteria, type Environment, type Reward, type Trace } from "./record";
 
 // A side is JSON text; absent where there is no value.
 export interface ChangeText { path: string; before?: string; after?: string }
@@ -32,14 +32,9 @@ export function names(reason: string, path: string): number {
 
 // The last change of the place that a reason names best.
 export function lastNamed(changes: Changes, reason: string): { at: StepChange; change: ChangeText } | undefined {
-  let [best, found]: [number, { at: StepChange; change: ChangeText } | undefined] = [0, undefined];
-  for (const at of changes.steps) {
-    for (const change of at.changes) {
-      const fits = names(reason, change.path);
-      if (fits > 0 && fits >= best) [best, found] = [fits, { at, change }];
-    }
-  }
-  return found;
+  const all = changes.steps.flatMap((at) => at.changes.map((change) => ({ at, change, fits: names(reason, change.path) })));
+  const best = all.reduce((most, one) => Math.max(most, one.fits), 1);
+  return all.findLast((one) => one.fits === best);
 }
 
 export interface Cost {
@@ -50,11 +45,11 @@ export interface Cost {
 
 // What each criterion of the whole episode delivered, and what that cost: in a product, the factor itself.
 export function costs(trace: Trace, environment: Environment | null): Cost[] {
-  const criteria = new Map(environment?.criteria.map((one) => [one.name, one]));
+  const known = criteria(environment);
   return (trace.rewards ?? [])
     .filter((one) => one.level === "trajectory" || one.level === "group")
     .map((reward) => {
-      const rule = criteria.get(reward.name);
+      const rule = known.get(reward.name);
       const [low, high] = !rule || rule.normalize ? [0, 1] : [rule.low, rule.high];
       const weight = reward.weight ?? 1;
       if (reward.value === null) return { reward, best: undefined, cost: undefined };

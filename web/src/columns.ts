@@ -111,9 +111,8 @@ export class Columns {
     const [tasks, attempts] = [this.byName.get("task"), this.byName.get("attempt")];
     const wanted = tasks?.values.indexOf(task) ?? -1;
     const found: number[] = [];
-    if (tasks === undefined || wanted < 0) return found;
     for (let row = 0; row < this.rows; row++) {
-      if (tasks.data[row] === wanted && attempts?.data[row] === attempt) found.push(row);
+      if (tasks?.data[row] === wanted && attempts?.data[row] === attempt) found.push(row);
     }
     return found.sort((a, b) => this.number("member", a) - this.number("member", b));
   }
@@ -129,10 +128,10 @@ export class Columns {
   }
 
   // Sorts rows in place: "score" upwards, "-score" downwards; rows without a value come last.
-  sort(rows: Uint32Array, key: string): void {
+  sort(rows: Uint32Array, key: string): Uint32Array {
     const sign = key.startsWith("-") ? -1 : 1;
     const column = this.find(key.replace(/^-/, ""));
-    if (column === undefined || column.kind === "lists") return;
+    if (column === undefined || column.kind === "lists") return rows;
     const rank = new Uint32Array(column.values.length);
     column.values.map((_, n) => n).sort((a, b) => compare(column.values[a], column.values[b])).forEach((value, place) => (rank[value] = place));
     // The bits of a float are in its order, those of a negative one in the opposite.
@@ -142,6 +141,7 @@ export class Columns {
     const keys = new Float64Array(rows.length);
     rows.forEach((row, n) => (keys[n] = (Number.isNaN(column.number(row)) ? 2 ** 32 - 1 : sign * order(bits[row] ?? 0)) * MOST + row));
     keys.sort().forEach((key, n) => (rows[n] = key - Math.floor(key / MOST) * MOST));
+    return rows;
   }
 }
 

@@ -3,12 +3,11 @@ import { useMemo, useState } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, go, type Run } from "./run";
-import { clear, figure } from "./text";
-import { count, Sheet, Title, Wide } from "./ui";
+import { clear, figure, sum } from "./text";
+import { count, Notice, Sheet, Title, useRuns } from "./ui";
 
 const DRAWS = 2000;
 const MOST = 100;
-const MEMBERS = 2 ** 20;
 const SIDE = 260;
 
 interface Pairs {
@@ -18,53 +17,30 @@ interface Pairs {
   open: number; missing: number;
 }
 
-function keyed(columns: Columns, number: (task: number) => number): Map<number, number> {
-  const found = new Map<number, number>();
-  const [tasks, members] = [columns.byName.get("task")?.data ?? [], columns.byName.get("member")?.data ?? []];
-  // Of several attempts the last one counts.
-  for (let row = 0; row < columns.rows; row++) found.set(number(tasks[row] ?? 0) * MEMBERS + (members[row] ?? 0), row);
-  return found;
-}
+// The rows by member and task; of several attempts the last one counts.
+const keyed = (columns: Columns): Map<string, number> =>
+  new Map(Array.from({ length: columns.rows }, (_, row) => [`${columns.number("member", row)} ${columns.text("task", row)}`, row]));
 
 function paired(a: Columns, b: Columns): Pairs {
-  const names = a.byName.get("task")?.values ?? [];
-  const places = new Map(names.map((name, n) => [name, n]));
-  const [left, right] = [
-    keyed(a, (task) => task),
-    keyed(b, (task) => places.get(b.byName.get("task")?.values[task] ?? "") ?? names.length + task),
-  ];
-  const sums = new Map<number, Pairs["tasks"][number]>();
-  const found: Pairs = { tasks: [], better: 0, worse: 0, same: 0, open: 0, missing: 0 };
-  for (const [key, row] of left) {
+  const [left, right] = [keyed(a), keyed(b)];
+  const pairs = [...left].flatMap(([key, row]) => {
     const other = right.get(key);
-    if (other === undefined) {
-      found.missing += 1;
-      continue;
-    }
-    const [before, after] = [a.number("score", row), b.number("score", other)];
-    if (Number.isNaN(before) || Number.isNaN(after)) {
-      found.open += 1;
-      continue;
-    }
-    const task = Math.floor(key / MEMBERS);
-    let sum = sums.get(task);
-    if (sum === undefined) sums.set(task, (sum = { name: names[task] ?? "", a: 0, b: 0, n: 0 }));
-    sum.a += before;
-    sum.b += after;
-    sum.n += 1;
-    found[after > before ? "better" : after < before ? "worse" : "same"] += 1;
-  }
-  for (const key of right.keys()) if (!left.has(key)) found.missing += 1;
-  found.tasks = [...sums.values()];
-  return found;
+    return other === undefined ? [] : [{ task: a.text("task", row), a: a.number("score", row), b: b.number("score", other) }];
+  });
+  const scored = pairs.filter((one) => !Number.isNaN(one.a + one.b));
+  const tasks = [...Map.groupBy(scored, (one) => one.task)].map(([name, all]) => ({
+    name, a: sum(all.map((one) => one.a)), b: sum(all.map((one) => one.b)), n: all.length,
+  }));
+  const [better, worse] = [scored.filter((one) => one.b > one.a).length, scored.filter((one) => one.b < one.a).length];
+  const [open, missing] = [pairs.length - scored.length, left.size + right.size - 2 * pairs.length];
+  return { tasks, better, worse, same: scored.length - better - worse, open, missing };
 }
 
 // The mean difference over pairs, and the interval that 95 % of draws of whole tasks give; the seed is fixed.
 function difference(tasks: Pairs["tasks"]): { mean: number; low: number; high: number } {
   const gaps = Float64Array.from(tasks, (one) => one.b - one.a);
   const sizes = Float64Array.from(tasks, (one) => one.n);
-  const pairs = sizes.reduce((sum, one) => sum + one, 0);
-  const mean = gaps.reduce((sum, one) => sum + one, 0) / pairs;
+  const mean = sum(gaps) / sum(sizes);
   let state = 7;
   const draws = Float64Array.from({ length: tasks.length > 1 ? DRAWS : 0 }, () => {
     let [gap, size] = [0, 0];
@@ -80,11 +56,13 @@ function difference(tasks: Pairs["tasks"]): { mean: number; low: number; high: n
 }
 
 export function Compare({ a, b }: { a: Run; b: Run }) {
+  useRuns(a, b);
   const [every, setEvery] = useState(false);
   const ready = [a, b].every((one) => one.columns.head?.done);
   const found = useMemo(() => (ready ? paired(a.columns, b.columns) : undefined), [ready, a.columns.rows, b.columns.rows]);
   const certain = useMemo(() => found && difference(found.tasks), [found]);
   const help = useKeys([["x", "exchange the runs", () => go(address.compare(b.name, a.name))], ["Escape", "all runs", () => go("#/")]]);
+  if (a.error || b.error) return <Notice words={a.error || b.error} />;
   if (found === undefined || certain === undefined) return <p>Loading both runs …</p>;
   const pairs = found.better + found.worse + found.same;
   const sorted = [...found.tasks].sort((x, y) => Math.abs(y.b - y.a) / y.n - Math.abs(x.b - x.a) / x.n);
@@ -118,16 +96,14 @@ export function Compare({ a, b }: { a: Run; b: Run }) {
         <h2>Tasks that differ most</h2>
         <label><input type="checkbox" checked={every} onChange={(event) => setEvery(event.currentTarget.checked)} /> equal ones, too</label>
       </div>
-      <Wide name="tasks">
-        <Sheet
-          heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
-          rows={shown.map((one) => [
-            clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
-            <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
-            one.n,
-          ])}
-        />
-      </Wide>
+      <Sheet name="tasks"
+        heads={["task", clear(a.name), clear(b.name), "difference", "pairs"]}
+        rows={shown.map((one) => [
+          clear(one.name), <a href={address.group(a.name, one.name, 0)}>{figure(one.a / one.n)}</a>,
+          <a href={address.group(b.name, one.name, 0)}>{figure(one.b / one.n)}</a>, figure((one.b - one.a) / one.n),
+          one.n,
+        ])}
+      />
       {sorted.length > shown.length && <p class="dim">{shown.length} of {count(sorted.length)} tasks are listed.</p>}
     </>
   );

@@ -3,8 +3,8 @@ import { useMemo } from "preact/hooks";
 import type { Columns } from "./columns";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
-import { clear, figure } from "./text";
-import { Details, Notice, Sheet, Title, useAnswer, Wide } from "./ui";
+import { clear, figure, known, mean } from "./text";
+import { Details, Notice, part, Sheet, Title, useAnswer } from "./ui";
 
 const MOST = 60;
 const WIDE = 280;
@@ -20,25 +20,17 @@ interface Curve {
   values: number[]; low?: number[]; high?: number[];
 }
 
-const mean = (values: number[]): number => values.reduce((sum, one) => sum + one, 0) / values.length;
-const known = (values: number[]): number[] => values.filter((one) => !Number.isNaN(one));
-
 // The rows by version, or by their order; neighbours are put together where there are too many to draw.
 function bins(columns: Columns, by: "version" | "episode"): Bin[] {
   const data = by === "version" ? columns.byName.get("version")?.data : undefined;
   const at = (row: number) => (data ? (data[row] ?? NaN) : row);
-  const places = [...new Set(known(Array.from({ length: columns.rows }, (_, row) => at(row))))].sort((a, b) => a - b);
+  const rows = Array.from({ length: columns.rows }, (_, row) => row).filter((row) => !Number.isNaN(at(row)));
+  const places = [...Map.groupBy(rows, at)].sort(([a], [b]) => a - b);
   const each = Math.ceil(places.length / MOST) || 1;
-  const found: Bin[] = [];
-  const bin = new Map<number, Bin>();
-  places.forEach((place, n) => {
-    if (n % each === 0) found.push({ first: place, last: place, rows: [] });
-    const last = found.at(-1) as Bin;
-    last.last = place;
-    bin.set(place, last);
+  return Array.from({ length: Math.ceil(places.length / each) }, (_, n) => {
+    const some = places.slice(n * each, (n + 1) * each);
+    return { first: some[0]?.[0] ?? NaN, last: some.at(-1)?.[0] ?? NaN, rows: some.flatMap(([, rows]) => rows) };
   });
-  for (let row = 0; row < columns.rows; row++) bin.get(at(row))?.rows.push(row);
-  return found;
 }
 
 function curves(columns: Columns, all: Bin[]): Curve[] {
@@ -82,13 +74,9 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
 
 // The scores of each group, without failed members.
 function grouped(columns: Columns, rows: number[]): number[][] {
-  const found = new Map<string, number[]>();
-  for (const row of rows) {
-    const score = columns.number("score", row);
-    const key = `${columns.byName.get("task")?.data[row]} ${columns.number("attempt", row)}`;
-    if (!Number.isNaN(score)) found.set(key, [...(found.get(key) ?? []), score]);
-  }
-  return [...found.values()];
+  const scored = rows.filter((row) => !Number.isNaN(columns.number("score", row)));
+  const found = Map.groupBy(scored, (row) => `${columns.byName.get("task")?.data[row]} ${columns.number("attempt", row)}`);
+  return [...found.values()].map((members) => members.map((row) => columns.number("score", row)));
 }
 
 // Numbers of the trainer: by file and name, pairs of step and value.
@@ -119,15 +107,13 @@ export function Curves({ run, x }: { run: Run; x: string }) {
       <div class="curves">{found.map((one) => <Chart curve={one} open={(n) => by === "version" && all[n] && go(episodes(all[n]))} />)}</div>
       <Details name="the curves as a table">
         {() => (
-          <Wide name="curves as a table">
-            <Sheet
-              heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
-              rows={all.map((one, n) => [
-                by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
-                ...found.map((curve) => figure(curve.values[n])),
-              ])}
-            />
-          </Wide>
+          <Sheet name="curves as a table"
+            heads={[by, "episodes", ...found.map((one) => clear(one.name))]}
+            rows={all.map((one, n) => [
+              by === "version" ? <a href={episodes(one)}>{label(one)}</a> : label(one), one.rows.length,
+              ...found.map((curve) => figure(curve.values[n])),
+            ])}
+          />
         )}
       </Details>
       <Notice words={error} />
@@ -163,15 +149,11 @@ function Chart({ curve, open, steps }: ChartProps) {
   const edge = [...band.map((n) => point(high[n] ?? NaN, n)), ...band.toReversed().map((n) => point(low[n] ?? NaN, n))];
   const dots = values.map((value, n) => (Number.isNaN(value) || steps ? "" : `M${x(n) - 1.5} ${y(value) - 1.5}h3v3h-3z`));
   const last = known(values).at(-1);
-  const clicked = (event: MouseEvent) => {
-    const share = (event.clientX - (event.currentTarget as Element).getBoundingClientRect().left - 4) / (WIDE - 8);
-    open?.(Math.max(0, Math.min(values.length - 1, Math.round(share * (values.length - 1)))));
-  };
   const words = clear(`${name}: from ${figure(known(values)[0])} to ${figure(last)}, between ${figure(least)} and ${figure(most)}`);
   return (
     <figure>
       <figcaption>{clear(name)} <span class="dim">last {figure(last)}</span></figcaption>
-      <svg width={WIDE} height={HIGH} role="img" aria-label={words} onClick={clicked}>
+      <svg width={WIDE} height={HIGH} role="img" aria-label={words} onClick={(event) => open?.(part(event, values.length))}>
         {curve.low && edge.length > 2 && <path class="band" d={`M${edge.join("L")}z`} />}
         <path class="line-of" d={line.join("")} />
         <path class="dots" d={dots.join("")} />

@@ -1,28 +1,21 @@
-// One episode: its verdicts on top, then all turns. The same for the studio and for the file that is sent.
+// One episode: its verdicts, labels and lanes on top, then all turns, and the panel beside them. The same for the studio
+// and for the file that is sent.
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Changes, costs } from "./changes";
 import type { Binding } from "./keys";
-import { component, type Criterion, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
-import { clear, figure, Said, Shown } from "./text";
+import type { Finding, Review } from "./labels";
+import { Lanes, MEASURES } from "./lanes";
+import { highlight } from "./marks";
+import { type Kind, Panel } from "./panel";
+import { component, type Criterion, criteria, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
+import { Flags, flagged, type Said as Label, SaidLabels, Verdict, Verdicts } from "./said";
+import { clear, figure, named, Said, Shown } from "./text";
+import { useAsk } from "./ui";
 
 const BLOCK = 25;
 // Browsers draw blocks up to so many screens outside of the view; Chromium's margin is 1.5.
 const DRAWN = 2;
-
-// A verdict with its weight and reason. Grey: it was skipped, or the phase was not reached.
-export function Verdict({ reward, criterion }: { reward: Reward; criterion?: Criterion | undefined }) {
-  const value = reward.value;
-  const best = criterion && (criterion.normalize ? 1 : criterion.high);
-  const style = value === null ? "skipped" : value >= (best ?? 1) ? "good" : value <= (criterion?.low ?? 0) ? "bad" : "some";
-  const weight = reward.weight === undefined || reward.weight === 1 ? "" : ` × ${figure(reward.weight)}`;
-  return (
-    <span class={`verdict ${style}`}>
-      <b>{clear(reward.name)}</b>{` ${value === null ? "no verdict" : figure(value)}${weight}`}
-      {reward.reason && <span class="why">{clear(reward.reason)}</span>}
-    </span>
-  );
-}
-
-export const criteria = (environment: Environment | null) => new Map(environment?.criteria.map((one) => [one.name, one]));
 
 export type Link = (turn: number) => string;
 
@@ -64,17 +57,12 @@ export function Header({ trace, environment, link = (turn) => `#t${turn}`, paren
       )}
       {["trajectory", "group", "phase"].map((level) => {
         const shown = [...(level === "phase" ? reached : []), ...last.filter((one) => one.level === level)];
-        return shown.length > 0 && (
-          <div class="verdicts">
-            <span class="label">{level}</span>
-            {shown.map((one) => (
-              <span>
-                <Verdict reward={one} criterion={known.get(one.name)} />
-                {one.turn != null && <a href={link(one.turn)}>turn {one.turn}</a>}
-              </span>
-            ))}
-          </div>
-        );
+        return <Verdicts of={level} all={shown.map((one) => (
+          <>
+            <Verdict reward={one} criterion={known.get(one.name)} />
+            {one.turn != null && <a href={link(one.turn)}>turn {one.turn}</a>}
+          </>
+        ))} />;
       })}
     </header>
   );
@@ -147,7 +135,7 @@ function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { ra
   ];
   const verdicts = (fits: (one: Reward) => boolean, label: string) => {
     const shown = rewards.filter(fits);
-    return shown.length > 0 && <div data-label={label}>{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>;
+    return shown.length > 0 && <div>{named(label)}{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>;
   };
   const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (
@@ -241,4 +229,62 @@ export function useReading(trace: Trace | undefined, stops: number[] = []): Read
     ["t", "the thread of this turn alone, or all", () => setThread(thread === undefined ? own() : undefined)],
   ];
   return { raw, thread, turn, at: () => current.current, keys };
+}
+
+interface EpisodeProps {
+  trace: Trace | undefined; environment: Environment | null; changes: () => Promise<Changes>;
+  seconds: () => Promise<number[][]>; reviews?: Review[] | undefined; said?: Label[] | undefined;
+  findings?: Finding[] | undefined; link?: Link; parent?: string | undefined;
+  // The screen of all findings.
+  audit?: string; mine?: string; remove?: (mark: Review) => void;
+}
+
+const NONE: Finding[] = [];
+
+export function useEpisode(props: EpisodeProps): { keys: Binding[]; at: () => number; shown: ComponentChildren } {
+  const { trace, environment, changes, seconds, reviews = [], said = [], findings = NONE, link = (turn) => `#t${turn}`, parent, audit, mine = "", remove } = props;
+  const [kind, setKind] = useState<Kind>();
+  const [place, setPlace] = useState(0);
+  const measure = MEASURES[place % MEASURES.length] ?? "tokens";
+  const replayed = kind === "changes" || kind === "why";
+  const [world, problem] = useAsk(() => (trace && replayed ? changes() : undefined), [trace, replayed]);
+  const [spent] = useAsk(() => (trace && measure === "seconds" ? seconds() : undefined), [trace, measure]);
+  const marks = reviews.flatMap((one) => (one.mark && !one.stale ? [one.mark] : []));
+  const tools = useMemo(() => new Set(trace && flagged(trace, findings).flatMap(({ finding }) => finding.tools)), [trace, findings]);
+  const calls = (trace?.turns ?? []).filter((turn) => turn.steps?.some((step) => tools.has(step.call.name)));
+  const { raw, thread, turn, at, keys } = useReading(trace, [...marks.map((one) => one.turn), ...calls.map((one) => one.index)]);
+  const turns = useTurns({ trace, environment, raw, thread, link: props.link, flags: tools });
+  useLayoutEffect(() => highlight(marks), [turns, JSON.stringify(marks)]);
+  const toggle = (one: Kind) => () => setKind(kind === one ? undefined : one);
+  const all: Binding[] = [
+    ...keys,
+    ["d", "what a turn changed in the world", toggle("changes")],
+    ["w", "why the score is not 1", toggle("why")],
+    ["v", "what the model saw before a turn", toggle("seen")],
+    ["l", "lanes with tokens, seconds or logprobs", () => setPlace(place + 1)],
+  ];
+  if (trace === undefined) return { keys: all, at, shown: null };
+  const missed = costs(trace, environment).filter((one) => (one.cost ?? 0) > 0);
+  const shown = (
+    <>
+      <Header trace={trace} environment={environment} link={link} parent={parent} />
+      <SaidLabels reviews={reviews} said={said} link={link} mine={mine} remove={remove} />
+      <Flags trace={trace} findings={findings} link={link} all={audit} />
+      {missed.length > 0 && trace.score != null && (
+        <p class="facts">
+          <button type="button" onClick={toggle("why")}>why not 1 <kbd>w</kbd></button>
+          {missed.map(({ reward, cost }) => (
+            <span>{clear(reward.name)}: {environment?.combine === "product" ? `factor ${figure(reward.value)}` : `cost ${figure(cost)}`}</span>
+          ))}
+        </p>
+      )}
+      {thread !== undefined && <p class="notice">Only thread {thread} is shown; <kbd>t</kbd> shows all.</p>}
+      <Lanes trace={trace} environment={environment} measure={measure} seconds={spent} turn={turn} go={goTo} />
+      <div class="reading">
+        {turns}
+        {kind && <Panel kind={kind} trace={trace} environment={environment} changes={world ?? (problem || undefined)} turn={turn} go={goTo} close={() => setKind(undefined)} />}
+      </div>
+    </>
+  );
+  return { keys: all, at, shown };
 }

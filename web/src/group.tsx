@@ -2,8 +2,8 @@
 import { useKeys } from "./keys";
 import type { Step, Trace } from "./record";
 import { address, type Run, screenKeys } from "./run";
-import { clear, figure, short } from "./text";
-import { Notice, Sheet, Title, useAsk, Wide } from "./ui";
+import { clear, figure, known, mean, short } from "./text";
+import { Notice, Sheet, Title, useAsk } from "./ui";
 
 const MOST = 16;
 const MOST_CALLS = 1500;
@@ -31,10 +31,7 @@ function tree(members: Trace[]): Node {
   return root;
 }
 
-function mean(members: Trace[]): number {
-  const scores = members.flatMap((one) => one.score ?? []);
-  return scores.reduce((sum, score) => sum + score, 0) / scores.length;
-}
+const score = (members: Trace[]): number => mean(members.flatMap((one) => one.score ?? []));
 
 // Members of a node that make no further call.
 const ended = (node: Node): Trace[] => node.members.filter((one) => !node.next.some((next) => next.members.includes(one)));
@@ -42,7 +39,7 @@ const ended = (node: Node): Trace[] => node.members.filter((one) => !node.next.s
 // The node at which the mean score changes most between the ways on; those that end there are a way of their own.
 function decisive(node: Node): { node: Node; spread: number } {
   const ways = [...node.next.map((one) => one.members), ended(node)];
-  const means = ways.map(mean).filter((one) => !Number.isNaN(one));
+  const means = known(ways.map(score));
   const own = { node, spread: means.length > 1 ? Math.max(...means) - Math.min(...means) : 0 };
   return node.next.map(decisive).reduce((best, one) => (one.spread > best.spread ? one : best), own);
 }
@@ -55,7 +52,7 @@ function Branch({ node, decides }: { node: Node; decides: Node | undefined }) {
   const done = last.next.length ? ended(last).length : 0;
   return (
     <li>
-      <span class="count">{node.members.length} × mean {figure(mean(node.members))}</span>{" "}
+      <span class="count">{node.members.length} × mean {figure(score(node.members))}</span>{" "}
       {chain.map((one) => one.name && <span class="call">{short(clear(one.name), 70)}</span>)}
       {decides && chain.includes(decides) && last.next.length > 0 && <strong class="decides"> ← here the scores part most</strong>}
       {done > 0 && <span class="dim"> {done} end here</span>}
@@ -103,7 +100,6 @@ function matched(first: Step[], other: Step[]): [number, Step][] {
   let i = 0;
   return other.map((step, j) => {
     while (i < a.length && a[i] !== b[j] && at(i + 1, j) > at(i, j + 1)) i++;
-    while (i < a.length && a[i] !== b[j] && at(i + 1, j) === at(i, j) && at(i, j + 1) < at(i, j)) i++;
     return [i < a.length && a[i] === b[j] ? i++ : -1, step];
   });
 }
@@ -116,7 +112,7 @@ export function Group({ run, task, attempt }: { run: Run; task: string; attempt:
   if (error) return <Notice words={error} />;
   if (lines === undefined) return <p>Loading {clear(task)} …</p>;
   const members = lines.map((line) => line.trace);
-  const [root, average] = [tree(members), mean(members)];
+  const [root, average] = [tree(members), score(members)];
   const found = decisive(root);
   const cell = (step: Step | undefined, first: Step | undefined) => {
     const equal = step && first && same(step) === same(first);
@@ -133,26 +129,24 @@ export function Group({ run, task, attempt }: { run: Run; task: string; attempt:
       <p class="dim">By what they called; calls that all members of a branch made stand in one line.</p>
       <ul class="tree"><Branch node={root} decides={found.spread > 0 ? found.node : undefined} /></ul>
       <h2>Side by side</h2>
-      <Wide name="members side by side">
-        <Sheet plain
-          heads={members.map((one) => (
-            <>
-              <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
-              <br />
-              score {figure(one.score)}{one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
-            </>
-          ))}
-          rows={aligned(members.map(calls)).map(([first, ...others]) => [cell(first, undefined), ...others.map((step) => cell(step, first))])}
-          foot={members.map((one) => (
-            <>
-              {one.end}{one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
-              {one.rewards?.map((reward) => (
-                <div>{clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span></div>
-              ))}
-            </>
-          ))}
-        />
-      </Wide>
+      <Sheet plain name="members side by side"
+        heads={members.map((one) => (
+          <>
+            <a href={address.episode(run.name, task, one.member ?? 0, attempt)}>member {one.member ?? 0}</a>
+            <br />
+            score {figure(one.score)}{one.score != null && <span class="dim"> ({figure(one.score - average)})</span>}
+          </>
+        ))}
+        rows={aligned(members.map(calls)).map(([first, ...others]) => [cell(first, undefined), ...others.map((step) => cell(step, first))])}
+        foot={members.map((one) => (
+          <>
+            {one.end}{one.failure ? `, ${one.failure.part}: ${one.failure.kind}` : ""}
+            {one.rewards?.map((reward) => (
+              <div>{clear(reward.name)} {figure(reward.value)} <span class="dim">{short(clear(reward.reason ?? ""), 120)}</span></div>
+            ))}
+          </>
+        ))}
+      />
     </>
   );
 }

@@ -38,17 +38,17 @@ export function label(review: Review): string {
 // Sets the columns `label`, `mode` and `by` of people, and `owner` of programs. A decision outweighs other labels; a
 // mark is none.
 export function setLabels(columns: Columns, { reviews, programs }: Reviews): void {
-  const rows = new Map<number, Review[]>();
-  for (const one of reviews) if (one.n !== null && !one.mark) rows.set(one.n, [...(rows.get(one.n) ?? []), one]);
+  const rows = Map.groupBy(reviews.filter((one) => !one.mark), (one) => one.n);
   for (const [row, found] of rows) {
     const decided = found.filter((one) => one.kind === "decided");
     if (decided.length) rows.set(row, decided);
   }
-  lists(columns, "label", (row) => rows.get(row)?.map(label));
-  lists(columns, "mode", (row) => rows.get(row)?.flatMap((one) => (one.stale ? [] : (one.modes ?? []))));
-  lists(columns, "by", (row) => rows.get(row)?.map((one) => one.reviewer));
+  const of = (say: (one: Review) => string[]) => (row: number) => rows.get(row)?.flatMap(say);
+  lists(columns, "label", rows.size && of((one) => [label(one)]));
+  lists(columns, "mode", rows.size && of((one) => (one.stale ? [] : (one.modes ?? []))));
+  lists(columns, "by", rows.size && of((one) => [one.reviewer]));
   const owners = new Map(Object.entries(programs).flatMap(([owner, found]) => found.map((row) => [row, [owner]])));
-  lists(columns, "owner", (row) => owners.get(row));
+  lists(columns, "owner", owners.size && ((row) => owners.get(row)));
 }
 
 // Sets the column `finding`: audits' findings about an episode's task, or, without a task, about a tool that it calls.
@@ -60,12 +60,13 @@ export function setFindings(columns: Columns, findings: Finding[]): void {
   });
 }
 
-function lists(columns: Columns, name: string, say: (row: number) => string[] | undefined): void {
+// A column of what is said of each row. 0: nothing is said of any, so none is asked for.
+function lists(columns: Columns, name: string, say: 0 | ((row: number) => string[] | undefined)): void {
   const column = new Column(name, "lists", "u4", undefined);
   const known = new Map<string, number>();
   const data: number[] = [];
   column.starts = new Uint32Array(columns.rows + 1);
-  for (let row = 0; row < columns.rows; row++) {
+  for (let row = 0; say && row < columns.rows; row++) {
     const said = say(row);
     for (const text of said ? new Set(said) : []) {
       if (!known.has(text)) known.set(text, column.values.push(text) - 1);

@@ -1,8 +1,8 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Environment, Trace, Turn } from "./record";
-import { clear, figure } from "./text";
-import { Details, Sheet, useSize } from "./ui";
+import { clear, figure, mean } from "./text";
+import { Details, Sheet, slid, useSize } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
@@ -21,8 +21,7 @@ function measured(turn: Turn, measure: Measure, seconds: number[][] | undefined)
   const { usage, tokens } = turn.reply;
   if (measure === "tokens") return (usage?.prompt ?? 0) + (usage?.completion ?? 0);
   if (measure === "seconds") return seconds?.[turn.index]?.reduce((sum, one) => sum + one, 0);
-  const drawn = tokens?.logprobs ?? [];
-  return drawn.length ? drawn.reduce((sum, one) => sum + one, 0) / drawn.length : undefined;
+  return tokens?.logprobs?.length ? mean(tokens.logprobs) : undefined;
 }
 
 // What the lanes show: turns, put together where there are more than fit.
@@ -75,16 +74,12 @@ export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesP
   const [place, setPlace] = useState(turn);
   // Keys may be faster than the next drawing.
   const latest = useRef(turn);
-  const move = (to: number) => {
-    latest.current = Math.max(0, Math.min(turns - 1, to));
-    setPlace(latest.current);
-  };
+  const move = (to: number) => setPlace((latest.current = to));
   useLayoutEffect(() => move(turn), [turn]);
   const height = names.length * LANE;
   const column = found[Math.floor(place / per)];
   const pressed = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, "]": 1, ArrowUp: 1, ArrowLeft: -1, "[": -1, ArrowDown: -1, PageDown: 10, PageUp: -10 }[event.key];
-    const to = by !== undefined ? latest.current + by * per : { Home: 0, End: turns - 1 }[event.key];
+    const to = slid(event, latest.current, turns - 1, per);
     if (to === undefined && event.key !== "Enter") return;
     event.preventDefault();
     event.stopPropagation();
@@ -136,26 +131,21 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
     const tall = Math.max(1.5, share * (LANE - 5));
     add(kind, `M${x(n).toFixed(1)} ${(top(lane) + LANE - 2 - tall).toFixed(1)}h${size.toFixed(1)}v${tall.toFixed(1)}h-${size.toFixed(1)}z`);
   };
-  const most = { calls: 1, sum: 0, measure: 0 };
-  let least = 0;
-  for (const one of found) {
-    most.calls = Math.max(most.calls, one.calls);
-    most.sum = Math.max(most.sum, one.sum);
-    least = Math.min(least, one.sum);
-    most.measure = Math.max(most.measure, Math.abs(one.measure ?? 0));
-  }
+  const most = (of: (one: Column) => number) => Math.max(0, ...found.map(of));
+  const [calls, high, low] = [most((one) => one.calls), most((one) => one.sum), most((one) => -one.sum)];
+  const measure = most((one) => Math.abs(one.measure ?? 0));
   const steps = environment?.criteria.filter((one) => one.level === "step") ?? [];
   const full = steps.length ? Math.min(...steps.map((one) => (one.normalize ? 1 : one.high))) : 1;
   found.forEach((one, n) => {
-    if (one.calls) block(one.refused ? "bad" : one.fault ? "fault" : "call", n, "calls", one.calls / most.calls);
+    if (one.calls) block(one.refused ? "bad" : one.fault ? "fault" : "call", n, "calls", one.calls / calls);
     if (one.moved) {
       const [middle, half] = [x(n) + size / 2, Math.min(5, size / 2 + 1)];
       const y = top("world") + LANE / 2;
       add("moved", `M${middle.toFixed(1)} ${y - half}l${half} ${half}l-${half} ${half}l-${half}-${half}z`);
     }
     if (one.step !== undefined) block(one.step >= full ? "good" : one.step <= 0 ? "bad" : "some", n, "step", Math.max(0.15, one.step / full));
-    if (names.includes("turn Σ")) block(one.sum < 0 ? "bad" : "some", n, "turn Σ", (one.sum - least) / (most.sum - least || 1));
-    if (one.measure !== undefined && most.measure) block("some", n, names.at(-1) ?? "", Math.abs(one.measure) / most.measure);
+    if (names.includes("turn Σ")) block(one.sum < 0 ? "bad" : "some", n, "turn Σ", (one.sum + low) / (high + low || 1));
+    if (one.measure !== undefined && measure) block("some", n, names.at(-1) ?? "", Math.abs(one.measure) / measure);
   });
   let free = 0;
   return (

@@ -1,10 +1,10 @@
 // What is in play: a row an episode, and one episode as it grows. Nothing here can stop or change a run.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { useEpisode } from "./aids";
+import { useEpisode } from "./episode";
 import { useKeys } from "./keys";
 import type { Trace, Turn } from "./record";
 import { address, ask, go, repeat, type Run, screenKeys } from "./run";
-import { clear, figure } from "./text";
+import { clear, figure, known, mean } from "./text";
 import { count, Notice, Sheet, Title, useChosen } from "./ui";
 
 const WAIT_S = 20;
@@ -38,16 +38,15 @@ function useFeed<Answer>(path: () => string, take: (answer: Answer) => boolean, 
 }
 
 export function Live({ run }: { run: Run }) {
-  const [found, setFound] = useState<Playing>();
+  // With the time at which it came.
+  const [found, setFound] = useState<Playing & { asked: number }>();
   const version = useRef(0);
-  const [asked, setAsked] = useState(Date.now());
   const [, tick] = useState(0);
   const error = useFeed<Playing>(
     () => `${run.address}/live?from=${version.current}&wait=${version.current ? WAIT_S : 0}`,
     (answer) => {
       version.current = answer.version;
-      setFound(answer);
-      setAsked(Date.now());
+      setFound({ ...answer, asked: Date.now() });
       return true;
     },
     [run],
@@ -71,17 +70,16 @@ export function Live({ run }: { run: Run }) {
     ...screenKeys(run.name),
   ]);
   // Clocks of the browser and of the server may differ.
-  const now = (found?.now ?? 0) + (Date.now() - asked) / 1000;
+  const now = found ? found.now + (Date.now() - found.asked) / 1000 : 0;
   const { columns } = run;
   const last = Array.from({ length: Math.min(RECENT, columns.rows) }, (_, n) => columns.number("score", columns.rows - 1 - n));
-  const scores = last.filter((one) => !Number.isNaN(one));
-  const mean = scores.reduce((sum, one) => sum + one, 0) / scores.length;
+  const scores = known(last);
   return (
     <>
       <Title words="In play" help={help}>
         <span role="status">{rows.length} in play</span>
         <span>{count(columns.rows)} finished</span>
-        {last.length > 0 && <span>the last {count(last.length)}: mean {figure(mean)}, failed {figure((100 * (last.length - scores.length)) / last.length)} %</span>}
+        {last.length > 0 && <span>the last {count(last.length)}: mean {figure(mean(scores))}, failed {figure((100 * (last.length - scores.length)) / last.length)} %</span>}
         <button type="button" aria-pressed={since !== undefined} onClick={toggle}><kbd>a</kbd> alerts</button>
       </Title>
       <Notice words={error} />

@@ -1,8 +1,8 @@
 // The file that is sent: some episodes, unpacked from the file itself. It loads nothing.
 import { render } from "preact";
 import { useState } from "preact/hooks";
-import { useEpisode } from "./aids";
 import type { Changes } from "./changes";
+import { useEpisode } from "./episode";
 import { useKeys } from "./keys";
 import type { Finding, Review } from "./labels";
 import type { Environment, Line } from "./record";
@@ -50,7 +50,7 @@ async function unpacked(): Promise<Data> {
   const packed = atob(document.getElementById("data")?.textContent ?? "");
   const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
+  return new Response(stream).json();
 }
 
 const place = document.getElementById("app");

@@ -1,8 +1,8 @@
 // The panel beside the turns: what a turn changed in the world, why the score is not 1, or what the model saw.
 import { useState } from "preact/hooks";
 import { type ChangeText, type Changes, costs, lastNamed, names, type StepChange } from "./changes";
-import { Verdict } from "./episode";
 import type { Environment, Message, Trace } from "./record";
+import { Verdict } from "./said";
 import { clear, figure, marked, Said, Shown } from "./text";
 
 export type Kind = "changes" | "why" | "seen";
@@ -48,8 +48,8 @@ function World({ trace, changes, turn }: PanelProps & { changes: Changes }) {
           {grouped(one.changes).map(([place, found]) => (
             <dl class="places">
               {place && <dt>{clear(place)}</dt>}
-              {found.map(([leaf, change]) => (
-                <Side leaf={leaf} change={change} named={reasons.filter((one) => names(one.reason ?? "", change.path)).map((one) => one.name)} />
+              {found.map((change) => (
+                <Side leaf={leaf(change.path)} change={change} named={reasons.filter((one) => names(one.reason ?? "", change.path)).map((one) => one.name)} />
               ))}
             </dl>
           ))}
@@ -73,16 +73,11 @@ function Side({ leaf, change, named }: { leaf: string; change: ChangeText; named
 }
 
 // Changes by the place that they share: all fields of one row stand together.
-function grouped(changes: ChangeText[]): [string, [string, ChangeText][]][] {
-  const found: [string, [string, ChangeText][]][] = [];
-  for (const change of changes) {
-    const [, place = "", leaf = ""] = /^(.*?)\.?([^.\]]*|\["(?:[^"\\]|\\.)*"\])$/.exec(change.path) ?? ["", "", change.path];
-    const last = found.at(-1);
-    if (last?.[0] === place) last[1].push([leaf, change]);
-    else found.push([place, [[leaf, change]]]);
-  }
-  return found;
+function grouped(changes: ChangeText[]): [place: string, ChangeText[]][] {
+  return [...Map.groupBy(changes, (one) => one.path.slice(0, one.path.length - leaf(one.path).length).replace(/\.$/, ""))];
 }
+
+const leaf = (path: string): string => /([^.\]]*|\["(?:[^"\\]|\\.)*"\])$/.exec(path)?.[0] ?? path;
 
 function Why({ trace, environment, changes, go }: PanelProps & { changes: Changes | undefined }) {
   const product = environment?.combine === "product";
@@ -139,16 +134,12 @@ function context(trace: Trace, index: number): Heard[] {
       for (const one of kept.slice(turn.keep)) one.dropped = true;
       kept = kept.slice(0, turn.keep);
     }
-    const produced = turn.index === index ? [] : [turn.reply.message, ...(turn.steps ?? []).map(result)];
+    const produced = turn.index === index ? [] : [turn.reply.message, ...(turn.steps ?? []).map((step) => ({ role: "tool" as const, content: step.observation }))];
     const added = [...(turn.added ?? []), ...produced].map((message) => ({ message, dropped: false }));
     found.push(...added);
     kept.push(...added);
   }
   return found;
-}
-
-function result(step: { observation: Message["content"] }): Message {
-  return { role: "tool", ...(step.observation !== undefined && { content: step.observation }) };
 }
 
 function Context({ trace, turn }: { trace: Trace; turn: number }) {

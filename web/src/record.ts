@@ -47,6 +47,8 @@ export interface Environment {
   splits: Record<string, number | null>;
 }
 
+export const criteria = (environment: Environment | null) => new Map(environment?.criteria.map((one) => [one.name, one]));
+
 const COMPONENTS: Record<string, string> = {
   T: "the tasks", H: "the harness", V: "the verifier", S: "the state", C: "the configuration",
   model: "the model endpoint",

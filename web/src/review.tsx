@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Header, useReading, useTurns } from "./episode";
 import { type Binding, useKeys } from "./keys";
-import { label, type Mode, OWNERS, type Review, type Reviews, type Taxonomy, type Verdict } from "./labels";
+import { label, OWNERS, type Review, type Reviews, type Taxonomy, type Verdict } from "./labels";
 import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
@@ -25,22 +25,18 @@ export function SampleReview({ run, name }: { run: string; name: string }) {
   const path = `runs/${encodeURIComponent(run)}/samples/${encodeURIComponent(name)}`;
   const [sample, error] = useAnswer<SampleFacts>(path);
   const queue = useMemo<Queue | undefined>(() => sample && {
-    title: `sample ${sample.name} · seed ${sample.seed}`,
-    sample: sample.name,
-    rows: sample.episodes.map((one) => one.n),
-    first: -1,
-    load: (row) => ask<Line>(`${path}/${row}`),
-    environment: null,
-    hidden: sample.blind,
+    title: `sample ${sample.name} · seed ${sample.seed}`, sample: sample.name, rows: sample.episodes.map((one) => one.n), first: -1,
+    load: (row) => ask<Line>(`${path}/${row}`), environment: null, hidden: sample.blind,
   }, [sample]);
   if (error) return <Notice words={error} />;
   return queue ? <Reviewing run={run} queue={queue} /> : <p>Loading the sample …</p>;
 }
 
-// The episodes of the table, in its order.
-export function TableReview({ run, row }: { run: Run; row: number }) {
+// The episodes of the table, in its order; an episode alone that is not one of them.
+export function TableReview({ run, task, member, attempt }: { run: Run; task: string; member: number; attempt: number }) {
+  const row = run.columns.row(task, member, attempt);
   const queue = useMemo<Queue>(() => ({
-    title: "the table", sample: "", rows: [...run.rows], first: run.rows.indexOf(row), load: (row) => run.line(row),
+    title: "the table", sample: "", rows: run.rows.includes(row) ? [...run.rows] : [row], first: Math.max(0, run.rows.indexOf(row)), load: (row) => run.line(row),
     environment: run.facts?.environment ?? null, hidden: [],
   }), [run, row]);
   if (row < 0) return <p>Loading the episode …</p>;
@@ -50,31 +46,26 @@ export function TableReview({ run, row }: { run: Run; row: number }) {
 function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed?: () => void }) {
   const base = `runs/${encodeURIComponent(run)}/reviews`;
   const [reviews, setReviews] = useState<Reviews>();
-  const [modes, setModes] = useState<Mode[]>([]);
+  const [taxonomy, unread] = useAnswer<Taxonomy>("taxonomy");
   const [place, setPlace] = useState(-1);
-  const [line, setLine] = useState<Line>();
   const [draft, setDraft] = useState<Verdict>({});
   const [words, say] = useState("");
-  const [error, setError] = useState("");
   const [last, setLast] = useState<Verdict>();
   const mine = useRef(new Map<number, Review>());
   const saved = useRef<Review[]>([]);
   const since = useRef(0);
   const note = useRef<HTMLInputElement>(null);
-  const failed = (problem: unknown) => setError(reason(problem));
+  const failed = (problem: unknown) => say(reason(problem));
 
   const show = (wanted: number) => {
     const next = Math.max(0, Math.min(queue.rows.length - 1, wanted));
     const row = queue.rows[next];
     setPlace(next);
-    setLine(undefined);
     setDraft(row == null ? {} : (mine.current.get(row) ?? {}));
     since.current = Date.now();
     scrollTo(0, 0);
-    if (row != null) queue.load(row).then(setLine, failed);
   };
   useEffect(() => {
-    ask<Taxonomy>("taxonomy").then((found) => setModes(found.modes.filter((one) => !one.merged)), failed);
     ask<Reviews>(base + (queue.sample && `?sample=${encodeURIComponent(queue.sample)}`)).then((found) => {
       const own = found.reviews.filter((one) => one.reviewer === found.reviewer && one.kind !== "decided" && !one.mark);
       mine.current = new Map(own.flatMap((one) => (one.n === null || one.stale ? [] : [[one.n, one]])));
@@ -85,6 +76,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   }, [queue]);
 
   const row = queue.rows[place] ?? null;
+  const [line, lost] = useAsk(() => (row === null ? undefined : queue.load(row)), [queue, row]);
   const trace = line?.trace;
   const { raw, keys, at } = useReading(trace);
   const turns = useTurns({ trace, environment: queue.environment, raw });
@@ -97,10 +89,9 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   const mark = () => {
     const turn = Math.max(0, at());
     const steps = trace?.turns?.[turn]?.steps?.length ?? 0;
-    const before = draft.first;
     // The same key again marks the steps of the turn one after the other, then the whole turn.
-    const step = before?.turn === turn && before.step !== undefined && before.step !== null ? before.step + 1 : before?.turn === turn ? 0 : -1;
-    change({ first: step >= 0 && step < steps ? { turn, step } : { turn } });
+    const step = draft.first?.turn === turn ? (draft.first.step ?? -1) + 1 : steps;
+    change({ first: step < steps ? { turn, step } : { turn } });
   };
   const save = () => {
     const { owner, modes: chosen = [], first = null, sure = null, note: said = "" } = draft;
@@ -129,8 +120,8 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
       setDraft(gone);
     }, failed);
   };
-  const offered = modes.filter((one) => one.id.startsWith(`${draft.owner}.`));
-  const bindings: Binding[] = [
+  const offered = (taxonomy?.modes ?? []).filter((one) => !one.merged && one.id.startsWith(`${draft.owner}.`));
+  const help = useKeys([
     ...OWNERS.map((owner, n): Binding => [String(n + 1), `whose fault: ${owner}`, () => choose(owner)]),
     ...offered.filter((one) => one.key).map((one): Binding => [one.key ?? "", one.title ?? one.id, () => toggle(one.id)]),
     ["m", "mark the turn where it first went wrong; again: its steps", mark],
@@ -143,9 +134,8 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
     ["K", "previous episode", () => show(place - 1)],
     ...keys,
     ...screenKeys(run),
-  ];
-  const help = useKeys(bindings);
-  if (error && reviews === undefined) return <Notice words={error} />;
+  ]);
+  if (words && reviews === undefined) return <Notice words={words} />;
   const done = queue.rows.filter((one) => one !== null && mine.current.has(one)).length;
   return (
     <>
@@ -186,7 +176,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
           </label>
           <button type="button" onClick={save}><kbd>Enter</kbd> save, next</button>
         </div>
-        <p role="status">{clear(error || words)}</p>
+        <p role="status">{clear(lost || unread || words)}</p>
       </section>
     </>
   );
@@ -224,19 +214,13 @@ export function useSaid(run: Run, row: number): { reviews: Review[]; said: Said[
 // All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.
 export function ReviewHome({ run }: { run: Run }) {
   const [error, setError] = useState("");
-  const [taxonomy, setTaxonomy] = useState<Taxonomy>();
-  const [text, setText] = useState("");
+  const [taxonomy, unread, load] = useAnswer<Taxonomy>("taxonomy");
+  // What was typed; the taxonomy of the server before.
+  const [typed, setTyped] = useState<string>();
+  const text = typed ?? taxonomy?.text ?? "";
   const help = useKeys(screenKeys(run.name));
   const failed = (problem: unknown) => setError(reason(problem));
-  const loaded = (found: Taxonomy) => {
-    setTaxonomy(found);
-    setText(found.text);
-    setError("");
-  };
-  useEffect(() => {
-    ask<Taxonomy>("taxonomy").then(loaded, failed);
-    void run.loadReviews();
-  }, [run]);
+  useEffect(() => void run.loadReviews(), [run]);
   const draw = (event: SubmitEvent) => {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement);
@@ -249,14 +233,18 @@ export function ReviewHome({ run }: { run: Run }) {
   const write = () => {
     // Each change has a revision of its own, which the reviews name.
     const next = text.replace(/^revision = \d+/m, `revision = ${(taxonomy?.revision ?? 0) + 1}`);
-    send<Taxonomy>("PUT", "taxonomy", next, { "If-Match": taxonomy?.tag ?? "" }).then(loaded, failed);
+    send("PUT", "taxonomy", next, { "If-Match": taxonomy?.tag ?? "" }).then(() => {
+      setTyped(undefined);
+      setError("");
+      load();
+    }, failed);
   };
   const reviews = run.reviews;
   const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.modes?.length);
   return (
     <>
       <Title words="Review" help={help} />
-      {[error, ...(reviews?.warnings ?? [])].map((words) => <Notice words={words} />)}
+      {[error, unread, ...(reviews?.warnings ?? [])].map((words) => <Notice words={words} />)}
       <p>You review as <b>{clear(reviews?.reviewer || "no one, for this studio only reads")}</b>. {reviews?.reviews.length ?? 0} labels.</p>
       <h2>Samples</h2>
       <ul>{(reviews?.samples ?? []).map((one) => <li><a href={address.screen(run.name, "review", one)}>{clear(one)}</a></li>)}</ul>
@@ -283,7 +271,7 @@ export function ReviewHome({ run }: { run: Run }) {
         ))}
       </ul>
       <h2>Taxonomy, revision {taxonomy?.revision ?? "–"}</h2>
-      <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} spellcheck={false} />
+      <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setTyped(event.currentTarget.value)} spellcheck={false} />
       <p><button type="button" onClick={write} disabled={text === taxonomy?.text}>save as the next revision</button></p>
     </>
   );

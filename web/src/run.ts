@@ -155,7 +155,7 @@ export const address = {
   episode: (run: string, task: string, member: number, attempt: number, turn = -1) =>
     place(run, "e", task, numbered(member, attempt)) + query({ t: turn }),
   group: (run: string, task: string, attempt: number) => place(run, "g", task) + query({ attempt: attempt || "" }),
-  review: (of: Run, row: number) => place(of.name, "review") + query({ of: address.row(of, row) }),
+  review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
   compare: (a: string, b: string) => place("compare") + query({ a, b }),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) =>

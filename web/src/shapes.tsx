@@ -10,28 +10,16 @@ const SEPARATOR = " ▸ ";
 interface Shape { path: string; name: string; level: number; rows: number[]; parts: Shape[] }
 
 // The shapes of all failed episodes, the most frequent first.
-function shapes(run: Run): Shape[] {
-  const column = run.columns.byName.get("shape");
-  const root: Shape = { path: "", name: "", level: -1, rows: [], parts: [] };
-  const known = new Map<string, Shape>();
-  const chains = (column?.values ?? []).map((value) => {
-    let parent = root;
-    return (value ? value.split(SEPARATOR) : []).map((name, level) => {
-      const path = level ? `${parent.path}${SEPARATOR}${name}` : name;
-      let found = known.get(path);
-      if (found === undefined) {
-        found = { path, name, level, rows: [], parts: [] };
-        known.set(path, found);
-        parent.parts.push(found);
-      }
-      return (parent = found);
-    });
-  });
-  for (let row = 0; row < run.columns.rows; row++) {
-    for (const one of chains[column?.data[row] ?? 0] ?? []) one.rows.push(row);
-  }
-  for (const one of [root, ...known.values()]) one.parts.sort((a, b) => b.rows.length - a.rows.length);
-  return root.parts;
+function shapes({ columns }: Run): Shape[] {
+  const column = columns.byName.get("shape");
+  const chains = (column?.values ?? []).map((value) => (value ? value.split(SEPARATOR) : []));
+  const of = (rows: number[], level: number, parent: string): Shape[] => {
+    const found = Map.groupBy(rows, (row) => chains[column?.data[row] ?? 0]?.[level] ?? "");
+    found.delete("");
+    const made = [...found].map(([name, rows]) => ({ name, level, rows, path: level ? `${parent}${SEPARATOR}${name}` : name, parts: [] }));
+    return made.map((one) => ({ ...one, parts: of(one.rows, level + 1, one.path) })).sort((a, b) => b.rows.length - a.rows.length);
+  };
+  return of(Array.from({ length: columns.rows }, (_, row) => row), 0, "");
 }
 
 function visible(all: Shape[], open: Set<string>): Shape[] {
@@ -53,10 +41,8 @@ export function Shapes({ run }: { run: Run }) {
   const { place, choose, keys } = useChosen(lines.length, "shape");
   const current = lines[place];
   const unfold = (one: Shape | undefined, on: boolean) => {
-    const next = new Set(open);
-    if (one && on) next.add(one.path);
-    else if (one) next.delete(one.path);
-    setOpen(next);
+    const others = [...open].filter((path) => path !== one?.path);
+    setOpen(new Set(one && on ? [...others, one.path] : others));
   };
   const enter = () => {
     if (current === undefined) return;
@@ -109,14 +95,9 @@ export function Shapes({ run }: { run: Run }) {
 
 function counts({ columns }: Run, rows: number[]): (string | number)[] {
   const tasks = columns.byName.get("task");
-  const labels = new Map<string, number>();
-  let [reviewed, inherited] = [0, 0];
-  for (const row of rows) {
-    const said = columns.list("label", row);
-    if (said.some((one) => !one.includes("("))) reviewed++;
-    else if (said.some((one) => one.endsWith("(inherited)"))) inherited++;
-    for (const one of said) labels.set(one, (labels.get(one) ?? 0) + 1);
-  }
-  const most = [...labels].sort((a, b) => b[1] - a[1]).map(([label, count]) => `${label} ${count}`);
-  return [count(rows.length), count(new Set(rows.map((row) => tasks?.data[row])).size), reviewed, inherited, clear(most.join(", "))];
+  const labels = rows.map((row) => columns.list("label", row));
+  const open = labels.filter((all) => all.every((one) => one.includes("(")));
+  const inherited = open.filter((all) => all.some((one) => one.endsWith("(inherited)"))).length;
+  const most = [...Map.groupBy(labels.flat(), (one) => one)].sort((a, b) => b[1].length - a[1].length).map(([label, all]) => `${label} ${all.length}`);
+  return [count(rows.length), count(new Set(rows.map((row) => tasks?.data[row])).size), rows.length - open.length, inherited, clear(most.join(", "))];
 }

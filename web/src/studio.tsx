@@ -1,11 +1,10 @@
 // The studio: which screen an address names.
 import { render, type VNode } from "preact";
-import { useEffect, useErrorBoundary, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { AgreementOf } from "./agreement";
-import { useEpisode } from "./aids";
 import { Compare } from "./compare";
 import { Curves } from "./curves";
-import { goTo } from "./episode";
+import { goTo, useEpisode } from "./episode";
 import { Findings } from "./findings";
 import { Group } from "./group";
 import { useKeys } from "./keys";
@@ -18,7 +17,7 @@ import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
 import { clear, figure } from "./text";
-import { count, Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
+import { count, Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -28,11 +27,11 @@ interface Place {
 
 const DRAWN: Record<string, (place: Place) => VNode> = {
   episodes: ({ run, query }) => <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />,
-  e: ({ query, rest: _rest, ...place }) => <Episode {...place} turn={Number(query.get("t") ?? -1)} />,
+  e: ({ query, rest, ...place }) => (query.has("review") ? <TableReview key={rest.join("/")} {...place} /> : <Episode {...place} turn={Number(query.get("t") ?? -1)} />),
   g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />,
   live: ({ query: _query, rest, ...place }) => (place.task ? <Watch key={rest.join("/")} {...place} /> : <Live run={place.run} />),
   curves: ({ run, query }) => <Curves run={run} x={query.get("x") ?? ""} />,
-  review: ({ run, query }) => (query.has("of") ? <TableReview key={query.get("of")} run={run} row={reviewed(run, query.get("of") ?? "")} /> : <ReviewHome run={run} />),
+  review: ({ run }) => <ReviewHome run={run} />,
   agreement: ({ run, query }) => <AgreementOf run={run} of={query.get("of") ?? ""} />,
   shapes: ({ run }) => <Shapes run={run} />,
   tasks: ({ run }) => <Tasks run={run} />,
@@ -54,7 +53,7 @@ function App() {
   }, [path]);
   const given = new URLSearchParams(query);
   const [a, b] = [given.get("a"), given.get("b")];
-  const compared = path === "compare" && a !== null && b !== null && <OfTwo key={query} a={run(a)} b={run(b)} />;
+  const compared = path === "compare" && a !== null && b !== null && <Compare key={query} a={run(a)} b={run(b)} />;
   // The columns of a run hold what a sample hides, so its review does without them.
   const sampled = screen === "review" && rest[0] && <SampleReview run={name} name={rest[0]} />;
   return (
@@ -77,25 +76,11 @@ function decoded(part: string): string {
   }
 }
 
-const numbers = (place: string): [member: number, attempt: number] => {
-  const [member = 0, attempt = 0] = place.split(".").map(Number);
-  return [member, attempt];
-};
-
-// Draws anew when a run has news.
-function useRuns(...runs: Run[]): void {
-  const [, redraw] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => {
-    const ends = runs.map((one) => one.listen(() => redraw(undefined as never)));
-    return () => ends.forEach((end) => end());
-  }, runs);
-}
-
 function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: string[]; query: URLSearchParams }) {
   useRuns(run);
   const [problem, forget] = useErrorBoundary();
   const [task = "", place = ""] = rest;
-  const [member, attempt] = numbers(place);
+  const [member = 0, attempt = 0] = place.split(".").map(Number);
   useEffect(forget, [screen, task, place]);
   const drawn = DRAWN[screen] ?? DRAWN.episodes;
   return (
@@ -104,18 +89,6 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
       {problem ? <Notice words={`${task || "the table"} cannot be drawn: ${problem}`} /> : drawn?.({ run, rest, query, task, member, attempt })}
     </>
   );
-}
-
-// The row of an episode's address.
-function reviewed(run: Run, of: string): number {
-  const [, task = "", place = ""] = /\/e\/([^/]*)\/([\d.]*)/.exec(of) ?? [];
-  return run.columns.row(decoded(task), ...numbers(place));
-}
-
-function OfTwo({ a, b }: { a: Run; b: Run }) {
-  useRuns(a, b);
-  const wrong = a.error || b.error;
-  return wrong ? <Notice words={wrong} /> : <Compare a={a} b={b} />;
 }
 
 interface Summary {
@@ -127,24 +100,29 @@ function Runs() {
   const [chosen, setChosen] = useState<string[]>([]);
   const [runs, error] = useAnswer<Summary[]>("runs");
   const [first = "", second = ""] = chosen;
-  const help = useKeys([["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))]]);
-  if (error) return <Notice words={error} />;
+  const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
   const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
+  const of = (act: (name: string) => void) => () => runs?.[at()] && act(runs[at()]?.name ?? "");
+  const help = useKeys([
+    ...keys,
+    ["Enter", "open the run", of((name) => go(address.episodes(name)))],
+    ["x", "choose the run", of(toggle)],
+    ["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))],
+  ]);
+  if (error) return <Notice words={error} />;
   return (
     <>
       <Title words="Runs" help={help}>
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
-      <Sheet style="runs"
+      <Sheet style="runs" current={place} choose={choose}
         heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
         rows={(runs ?? []).map((one) => [
           <>
             <input type="checkbox" aria-label={`compare ${clear(one.name)}`} checked={chosen.includes(one.name)} onChange={() => toggle(one.name)} />{" "}
             <a href={address.episodes(one.name)}>{clear(one.name)}</a> {one.active && <span title="is being written">●</span>}
           </>,
-          clear(one.environment ?? ""),
-          clear(one.agent ?? ""),
-          clear(one.split ?? ""),
+          ...[one.environment, one.agent, one.split].map((fact) => clear(fact ?? "")),
           `${count(one.episodes)}${one.done ? "" : " read so far"}`,
           count(one.failed),
           figure(one.mean),

@@ -1,10 +1,11 @@
 // The table of episodes: a virtual list of rows of one height.
 import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Histograms } from "./histograms";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
-import { count, Notice, useSize } from "./ui";
+import { count, Notice, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const ROW = 26;
@@ -56,17 +57,19 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   // The first block of rows that is seen.
   const [top, setTop] = useState(0);
   const height = useSize(scroller)[1];
-  const [chosen, setChosen] = useState(0);
-  // Keys may be faster than the next drawing.
-  const latest = useRef(0);
   const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
-  const rows = useMemo(() => {
-    const found = "test" in filter ? matching(columns, filter.test) : new Uint32Array(0);
-    if (sort) columns.sort(found, sort);
-    return found;
-  }, [filter, sort]);
+  const kept = useMemo(() => matching(columns, filter), [filter]);
+  const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
+  const histograms = useMemo(
+    () => <Histograms columns={columns} rows={kept} where={where} filter={(range) => go(address.episodes(run.name, range, sort))} />,
+    [columns, columns.rows, kept, where, sort],
+  );
   const shown = useMemo(() => cells(run), [columns, columns.rows, columns.byName.size, run.reviews]);
   run.view = rows;
+  const { place: chosen, at, choose, keys } = useChosen(rows.length, "episode", (row) => {
+    const box = scroller.current;
+    if (box) box.scrollTop = Math.min(row * ROW, Math.max(box.scrollTop, (row + 1) * ROW - box.clientHeight));
+  });
 
   useEffect(() => setTyped(where), [where]);
   // The row one came from is chosen again.
@@ -76,34 +79,26 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     grid.current?.focus({ preventScroll: true });
   }, []);
 
-  const choose = (place: number) => {
-    const next = Math.max(0, Math.min(rows.length - 1, place));
-    latest.current = next;
-    setChosen(next);
-    const box = scroller.current;
-    if (box === null) return;
-    if (next * ROW < box.scrollTop) box.scrollTop = next * ROW;
-    else if ((next + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (next + 1) * ROW - box.clientHeight;
-  };
-  const current = rows[Math.min(chosen, rows.length - 1)];
-  const move = (by: number) => () => choose(latest.current + by);
-  const at = (act: (row: number) => string) => () => {
-    const row = rows[latest.current];
-    if (row !== undefined) go(act(row));
+  const current = rows[chosen];
+  const move = (by: number) => () => choose(at() + by);
+  const goes = (to: (row: number) => string) => () => {
+    const row = rows[at()];
+    if (row !== undefined) go(to(row));
   };
   const page = Math.max(1, Math.floor(height / ROW) - 1);
   const sorts = shown.map((cell) => cell.key);
   const next = sorts[(sorts.indexOf(sort.replace(/^-/, "")) + 1) % sorts.length] ?? "";
   const file = `api/${run.address}/export?n=${rows.length <= MOST_SAVED ? rows.join(",") : ""}`;
   const help = useKeys([
-    ["j", "next episode", move(1)], ["k", "previous episode", move(-1)],
+    ...keys,
     ["ArrowDown", "next episode", move(1)], ["ArrowUp", "previous episode", move(-1)],
     ["PageDown", "a page on", move(page)], ["PageUp", "a page back", move(-page)],
     ["Home", "first episode", () => choose(0)], ["End", "last episode", () => choose(rows.length - 1)],
-    ["Enter", "open the episode", at((row) => address.row(run, row))],
-    ["g g", "open its group", at((row) => address.group(run.name, columns.text("task", row), columns.number("attempt", row)))],
-    ["x", "review the episode", at((row) => address.review(run, row))],
+    ["Enter", "open the episode", goes((row) => address.row(run, row))],
+    ["g g", "open its group", goes((row) => address.group(run.name, columns.text("task", row), columns.number("attempt", row)))],
+    ["x", "review the episode", goes((row) => address.review(run, row))],
     ["f", "filter", () => field.current?.focus()], ["/", "filter by text", () => field.current?.focus()],
+    ["h", "histograms: arrows with Shift choose a range, Enter filters by it", () => document.querySelector<HTMLElement>(".histograms [role=slider]")?.focus()],
     ["s", "sort by the next column", () => go(address.episodes(run.name, where, next))],
     ["S", "turn the order round", () => go(address.episodes(run.name, where, sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}`))],
     ...screenKeys(run.name, () => go("#/")),
@@ -164,6 +159,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
       {columns.rows > 0 && <Notice words={"error" in filter && filter.error} />}
       {head !== undefined && head.broken > 0 && <p class="notice">{head.broken} lines of the traces cannot be read and are left out.</p>}
       {head !== undefined && head.left_out > 0 && <p class="notice">{head.left_out} rewards or tags have no column here.</p>}
+      {histograms}
       <div class="grid" role="grid" ref={grid} tabIndex={0}
         aria-activedescendant={current === undefined ? undefined : `row-${current}`} aria-label="episodes"
         aria-rowcount={rows.length + 1} aria-colcount={shown.length}

@@ -1,5 +1,6 @@
 // What a run's tasks are like: distributions, tools, difficulty by tag and task, and tasks that deserve a look.
 import type { ComponentChildren } from "preact";
+import { Bars } from "./histograms";
 import { useKeys } from "./keys";
 import { address, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
@@ -65,18 +66,10 @@ export function Tasks({ run }: { run: Run }) {
 
 function Histogram({ name, shown }: { name: string; shown: Distribution }) {
   const [least = 0, , median = 0, , most = 0] = shown.quantiles;
-  const top = Math.max(...shown.bins);
-  const width = 100 / shown.bins.length;
   const words = `${name}: median ${figure(median)}, mean ${figure(shown.mean)}, from ${figure(least)} to ${figure(most)}`;
   return (
     <figure>
-      <svg viewBox="0 0 100 40" role="img" aria-label={words} preserveAspectRatio="none">
-        {shown.bins.map((held, n) => (
-          <rect x={n * width + 0.4} width={Math.max(0.4, width - 0.8)} y={40 - (38 * held) / top} height={(38 * held) / top}>
-            <title>{held}</title>
-          </rect>
-        ))}
-      </svg>
+      <Bars counts={shown.bins} label={words} />
       <figcaption>{words}</figcaption>
     </figure>
   );

@@ -1,9 +1,10 @@
 // Texts of models, tools and users: always text nodes, never markup.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Content } from "./record";
 
 const LONG = 1200;
+const NAME = 10;
 const SAFE_PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 // Control, zero-width and direction-changing characters, and letters that only look like nothing.
 const UNSEEN =
@@ -15,14 +16,10 @@ export function marked(text: string): ComponentChildren {
   return text.split(UNSEEN).map((part, n) => (n % 2 ? <mark class="unseen">{code(part)}</mark> : part));
 }
 
-// The same as a string, for attributes and cells.
-export function clear(text: string): string {
-  return UNSEEN.test(text) ? text.split(UNSEEN).map((part, n) => (n % 2 ? code(part) : part)).join("") : text;
-}
+const code = (character: string): string => `[U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`;
 
-function code(character: string): string {
-  return `[U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`;
-}
+// The same as a string, for attributes and cells.
+export const clear = (text: string): string => (UNSEEN.test(text) ? text.replaceAll(new RegExp(UNSEEN, "gu"), code) : text);
 
 interface SaidProps {
   text: string; style?: string | undefined;
@@ -32,26 +29,20 @@ interface SaidProps {
 
 // A text whose part beyond LONG is folded; find-in-page opens the fold.
 export function Said({ text, style, before, label }: SaidProps) {
-  return text.length <= LONG * 1.2 ? <pre class={style} data-label={label}>{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
+  return text.length <= LONG * 1.2 ? <pre class={style}>{named(label)}{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
 }
+
+// The name of a text, which stands before it; names are of one width.
+export const named = (label: string | undefined) => label && <span class="name">{label.padEnd(NAME)}</span>;
 
 function Folded({ text, style, before, label }: SaidProps) {
   const [open, setOpen] = useState(false);
-  const rest = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
-    const show = () => setOpen(true);
-    rest.current?.addEventListener("beforematch", show);
-    return () => rest.current?.removeEventListener("beforematch", show);
-  }, []);
-  useEffect(() => {
-    if (open) rest.current?.removeAttribute("hidden");
-    else rest.current?.setAttribute("hidden", "until-found");
-  }, [open]);
+  const found = (rest: HTMLElement | null) => { if (rest) rest.onbeforematch = () => setOpen(true); };
   return (
-    <div class={style} data-label={label}>
+    <div class={style}>
       <pre>
-        {before}{marked(text.slice(0, LONG))}
-        <span ref={rest} class="rest">{marked(text.slice(LONG))}</span>
+        {named(label)}{before}{marked(text.slice(0, LONG))}
+        <span ref={found} hidden={open ? false : "until-found"} class="rest">{marked(text.slice(LONG))}</span>
       </pre>
       <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
         {open ? "fold" : `show all ${text.length.toLocaleString("en")} characters`}
@@ -67,7 +58,8 @@ export function Shown({ content = "", raw, label, ...rest }: ShownProps) {
   const said = (text: string, label?: string) => Said({ text: raw ? text : laidOut(text), label, ...rest });
   if (typeof content === "string") return content || rest.before ? said(content, label) : null;
   return (
-    <div class={rest.style} data-label={label}>
+    <div class={rest.style}>
+      {named(label)}
       {content.map((one) => {
         if (one.type === "text") return said(one.text);
         if (!SAFE_PICTURES.has(one.media_type)) return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;
@@ -86,27 +78,23 @@ export function laidOut(text: string): string {
     return text;
   }
   let depth = 0;
-  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g) ?? [];
-  const line = () => `\n${"  ".repeat(depth)}`;
-  const opens = (token = "") => token === "{" || token === "[";
-  const closes = (token = "") => token === "}" || token === "]";
-  const laid = tokens.map((token, n) => {
-    if (opens(token)) {
-      depth += 1;
-      return closes(tokens[n + 1]) ? token : token + line();
-    }
-    if (closes(token)) {
-      depth -= 1;
-      return opens(tokens[n - 1]) ? token : line() + token;
-    }
-    return token === "," ? `,${line()}` : token === ":" ? ": " : token;
-  });
-  return laid.join("");
+  const line = (by: number) => `\n${"  ".repeat((depth += by))}`;
+  const tokens: Record<string, (token: string) => string> = {
+    "{": (token) => token + line(1), "[": (token) => token + line(1), "}": (token) => line(-1) + token,
+    "]": (token) => line(-1) + token, ",": (token) => token + line(0), ":": () => ": ",
+  };
+  const kept = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+  // Texts, and brackets with nothing in them, stay as they are.
+  return kept.replace(/"(?:[^"\\]|\\.)*"|\{\}|\[\]|[[\]{},:]/g, (token) => tokens[token]?.(token) ?? token);
 }
 
 export function short(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
+
+export const known = (values: number[]): number[] => values.filter((one) => !Number.isNaN(one));
+export const sum = (values: Iterable<number>): number => Array.from(values).reduce((all, one) => all + one, 0);
+export const mean = (values: number[]): number => sum(values) / values.length;
 
 // A number with at most three digits behind the point; a dash where there is none.
 export function figure(value: number | null | undefined): string {

@@ -1,8 +1,8 @@
 // Parts that screens share: questions to the server, titles, notices, tables, lists that keys move along.
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import type { Binding } from "./keys";
-import { ask } from "./run";
+import { ask, type Run } from "./run";
 import { clear } from "./text";
 
 // The answer to a question, asked for when `again` changes; what went wrong; and a function that asks once more.
@@ -37,6 +37,15 @@ export function useSize(of: { current: HTMLElement | null }): [width: number, he
   return size;
 }
 
+// Draws anew when a run has news.
+export function useRuns(...runs: Run[]): void {
+  const [, redraw] = useReducer<number, void>((n) => n + 1, 0);
+  useEffect(() => {
+    const ends = runs.map((one) => one.listen(redraw));
+    return () => ends.forEach((end) => end());
+  }, runs);
+}
+
 export const count: (value: number) => string = new Intl.NumberFormat("en").format;
 
 export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
@@ -49,16 +58,17 @@ export function Title({ words, help, children }: { words: string; help: Componen
 }
 
 interface SheetProps {
-  heads: ComponentChildren[]; rows: ComponentChildren[][]; caption?: string; style?: string;
+  // A table with a name is wide wherever it stands.
+  heads: ComponentChildren[]; rows: ComponentChildren[][]; name?: string; caption?: string; style?: string;
   // Without headings of rows.
   plain?: boolean;
   // The row that keys act on, and what a click on a row does.
   current?: number; choose?: (row: number) => void; foot?: ComponentChildren[];
 }
 
-// A table. The first cell of each row is its heading.
-export function Sheet({ heads, rows, caption, style = "", plain, current, choose, foot }: SheetProps) {
-  return (
+// A table, which scrolls by itself where it is too wide. The first cell of each row is its heading.
+export function Sheet({ heads, rows, name, caption, style = "", plain, current, choose, foot }: SheetProps) {
+  const table = (
     <table class={style}>
       {caption && <caption>{caption}</caption>}
       {heads.length > 0 && <thead><tr>{heads.map((word) => (word ? <th scope="col">{word}</th> : <td />))}</tr></thead>}
@@ -73,12 +83,8 @@ export function Sheet({ heads, rows, caption, style = "", plain, current, choose
       {foot && <tfoot><tr>{foot.map((cell) => <td>{cell}</td>)}</tr></tfoot>}
     </table>
   );
+  return name ? <div class="sides" tabIndex={0} role="region" aria-label={name}>{table}</div> : <div class="wide">{table}</div>;
 }
-
-// A wide table that scrolls by itself.
-export const Wide = ({ name, children }: { name: string; children: ComponentChildren }) => (
-  <div class="sides" tabIndex={0} role="region" aria-label={name}>{children}</div>
-);
 
 // A table that is drawn once it is opened.
 export function Details({ name, children }: { name: string; children: () => ComponentChildren }) {
@@ -91,14 +97,29 @@ export function Details({ name, children }: { name: string; children: () => Comp
   );
 }
 
+// In which of so many parts of its element an event is; the parts stand side by side.
+export function part(event: MouseEvent, parts: number): number {
+  const { left, width } = (event.currentTarget as Element).getBoundingClientRect();
+  return Math.max(0, Math.min(parts - 1, Math.floor(((event.clientX - left) / width) * parts)));
+}
+
+// Where a key takes a slider that stands at a place; undefined for a key of another kind.
+export function slid(event: KeyboardEvent, place: number, last: number, by = 1): number | undefined {
+  const steps = { ArrowRight: 1, "]": 1, ArrowUp: 1, ArrowLeft: -1, "[": -1, ArrowDown: -1, PageDown: 10, PageUp: -10 }[event.key];
+  const to = steps === undefined ? { Home: 0, End: last }[event.key] : place + steps * by;
+  return to === undefined ? undefined : Math.max(0, Math.min(last, to));
+}
+
+const seen = (row: number): void => document.getElementById(`line-${row}`)?.scrollIntoView({ block: "nearest" });
+
 // The chosen row of a list. Keys may be faster than the next drawing, so `at()` is newer than `place`.
-export function useChosen(length: number, what: string): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
+export function useChosen(length: number, what: string, reveal = seen): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
   const [place, setPlace] = useState(0);
   const latest = useRef(0);
   const choose = (row: number) => {
     latest.current = Math.max(0, Math.min(length - 1, row));
     setPlace(latest.current);
-    document.getElementById(`line-${latest.current}`)?.scrollIntoView({ block: "nearest" });
+    reveal(latest.current);
   };
   const by = (step: number) => () => choose(latest.current + step);
   const keys: Binding[] = [["j", `next ${what}`, by(1)], ["k", `previous ${what}`, by(-1)]];

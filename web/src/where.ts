@@ -2,20 +2,15 @@
 import type { Column, Columns } from "./columns";
 
 type Test = (row: number) => boolean;
-export type Filter = { test: Test } | { error: string };
+export type Filter = { tests: Test[] } | { error: string };
 
-const TERM = /\s*(-?)(?:"((?:[^"\\]|\\.)*)"|([\w.@/-]*?)(:|<=|>=|!=|=|<|>)(?:"((?:[^"\\]|\\.)*)"|(\S+))|(\S+))/y;
+const TERM = /\s*(-?)(?:"((?:[^"\\]|\\.)*)"|([\w.@/-]*?)(:|<=|>=|!=|=|<|>)(?:"((?:[^"\\]|\\.)*)"|(\S+))|(\S+))/g;
 // Finds the rows whose episode holds a text; the server looks for them.
 export type Search = (text: string) => Set<number>;
 
 export function compile(columns: Columns, text: string, search: Search): Filter {
   const tests: Test[] = [];
-  TERM.lastIndex = 0;
-  while (text.slice(TERM.lastIndex).trim()) {
-    const at = TERM.lastIndex;
-    const found = TERM.exec(text);
-    if (found === null) return { error: `cannot read ${text.slice(at).trim()}` };
-    const [, minus, quoted, name, sign, inQuotes, bare, lone] = found;
+  for (const [, minus, quoted, name, sign, inQuotes, bare, lone] of text.matchAll(TERM)) {
     const made =
       lone !== undefined
         ? `${lone} is not a term; write name:text, name<number or "exact text"`
@@ -25,15 +20,24 @@ export function compile(columns: Columns, text: string, search: Search): Filter 
     if (typeof made === "string") return { error: made };
     tests.push(minus ? (row) => !made(row) : made);
   }
-  return { test: (row) => tests.every((test) => test(row)) };
+  return { tests };
+}
+
+export interface Bound { sign: string; value: number }
+
+// The terms about a column that a range of it replaces, all but those that a minus or != turns round, and the others.
+export function parted(columns: Columns, text: string, column: Column): [own: Bound[], others: string] {
+  const about = ([, minus, , name, sign]: string[]) => !minus && name !== undefined && sign !== "!=" && columns.find(name) === column;
+  const parts = Map.groupBy(text.matchAll(TERM), about);
+  const own = (parts.get(true) ?? []).map((one) => ({ sign: one[4] ?? "", value: Number(one[6]) }));
+  return [own.filter(({ value }) => !Number.isNaN(value)), (parts.get(false) ?? []).map(([term]) => term.trim()).join(" ")];
 }
 
 // The rows that a filter leaves.
-export function matching(columns: Columns, test: Test): Uint32Array {
-  const found = new Uint32Array(columns.rows);
-  let count = 0;
-  for (let row = 0; row < columns.rows; row++) if (test(row)) found[count++] = row;
-  return found.slice(0, count);
+export function matching(columns: Columns, filter: Filter): Uint32Array {
+  const all = new Uint32Array("error" in filter ? 0 : columns.rows);
+  for (let row = 0; row < all.length; row++) all[row] = row;
+  return "error" in filter ? all : filter.tests.reduce((rows, test) => rows.filter(test), all);
 }
 
 const unescaped = (text: string): string => text.replace(/\\(.)/g, "$1");

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .index import Index
+from .index import MOST_TOKENS, Index
 
 MOST = 200
 """Most columns for rewards and tags; the head counts those that are left out."""
@@ -29,10 +29,11 @@ _FIXED: dict[str, Literal["text", "f4", "u4"]] = {
     "task": "text", "member": "u4", "attempt": "u4", "split": "text", "agent": "text", "seed": "text", "end": "text",
     "reason": "text", "component": "text", "kind": "text", "score": "f4", "turns": "u4", "steps": "u4", "errors": "u4",
     "faults": "u4", "moved": "u4", "branches": "u4", "threads": "u4", "prompt": "u4", "completion": "u4",
-    "version": "f4", "last_version": "f4", "logprob": "f4", "model_s": "f4", "tool_s": "f4", "verifier_s": "f4",
-    "queue_s": "f4", "total_s": "f4", "shape": "text",
+    "tokens": "u4", "version": "f4", "last_version": "f4", "logprob": "f4", "model_s": "f4", "tool_s": "f4",
+    "verifier_s": "f4", "queue_s": "f4", "total_s": "f4", "shape": "text",
 }  # fmt: skip
 _CAST = {"seed": "CAST(seed AS TEXT)", "reason": f"substr(reason, 1, {_CHARS})"}
+_CAST["tokens"] = f"min(prompt + completion, {MOST_TOKENS})"
 _QUERY = f"""
 SELECT {", ".join(_CAST.get(name, name) for name in _FIXED)}, tags, rewards, tools
 FROM episode LEFT JOIN timing USING (task, member, attempt)

@@ -101,10 +101,14 @@ class Browser:
     def resize(self, width: int, height: int = 900) -> None:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def like(self, *, scheme: str = "light", media: str = "screen") -> None:
-        """Sets the colour scheme and the medium, screen or print."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.send("Emulation.setEmulatedMedia", media=media, features=features)
+    def like(self, *, scheme: str = "light", media: str = "screen", **features: str) -> None:
+        """Sets the colour scheme, the medium (screen or print), and other features, as `forced_colors="active"`."""
+        given = {"prefers-color-scheme": scheme} | {name.replace("_", "-"): value for name, value in features.items()}
+        self.send(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": name, "value": value} for name, value in given.items()],
+        )
 
     def picture(self, *, whole: bool = False) -> bytes:
         """Returns a screenshot as PNG."""
