@@ -12,6 +12,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Page
+
 from quintain.studio.page import STATIC
 from tests.audit.page.browser import Browser, program
 from tests.cli.program import command, enable_ctrl_c
@@ -24,10 +26,6 @@ AXE_RUN = (
 )
 """Expression of JavaScript whose value is what axe-core finds on a page."""
 SECONDS = 30
-CODES = {
-    "Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Delete": 46,
-}  # fmt: skip
-"""Numbers of keys that have a name."""
 
 
 def missing() -> str:
@@ -70,7 +68,7 @@ class Reading(Browser):
 
     def show(self, address: str) -> None:
         """Loads an address, or goes to another part of the loaded page."""
-        self.send("Page.navigate", url=address)
+        self.on(lambda page: page.goto(address, wait_until="commit"))
 
     def until(self, script: str) -> Any:
         """Waits until an expression is true, and returns its value."""
@@ -82,23 +80,20 @@ class Reading(Browser):
             time.sleep(0.02)
         return found
 
-    def press(self, *keys: str) -> None:
-        """Presses keys, one after the other; `Shift+` before a name holds Shift."""
-        for name in keys:
-            key = name.removeprefix("Shift+")
-            code = CODES.get(key, ord(key[0].upper()))
-            facts = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if key != name else 0}
-            facts |= {"text": "\r"} if key == "Enter" else {}  # With it, a form is submitted.
-            for kind in ("keyDown", "keyUp"):
-                self.send("Input.dispatchKeyEvent", type=kind, **facts)
-
     def drag(self, selector: str, *shares: float) -> None:
         """Presses the mouse in an element, moves it, and lets go; places are shares of the element's width."""
-        box = self.run(f"document.querySelector({json.dumps(selector)}).getBoundingClientRect().toJSON()")
-        kinds = ["mousePressed", *["mouseMoved"] * (len(shares) - 1), "mouseReleased"]
-        for kind, share in zip(kinds, (*shares, shares[-1]), strict=True):
-            place = {"x": box["x"] + share * box["width"], "y": box["y"] + box["height"] / 2}
-            self.send("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **place)
+
+        def act(page: Page) -> None:
+            box = page.locator(selector).bounding_box()
+            assert box is not None, f"{selector} is not shown"
+            places = [box["x"] + share * box["width"] for share in shares]
+            for number, place in enumerate(places):
+                page.mouse.move(place, box["y"] + box["height"] / 2)
+                if number == 0:
+                    page.mouse.down()
+            page.mouse.up()
+
+        self.on(act)
 
     def violations(self) -> list[str]:
         """Returns what axe-core finds on the screen, by the rules of WCAG 2.2 A and AA."""

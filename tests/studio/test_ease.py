@@ -115,7 +115,7 @@ def test_screens_lose_nothing_at_400_percent(browser: Reading, home: Path) -> No
 
 
 def test_screens_do_not_move_by_themselves(browser: Reading) -> None:
-    browser.like(prefers_reduced_motion="reduce")
+    browser.like(reduced_motion="reduce")
     moving = {screen: browser.run(MOVING) for screen in shown(browser)}
     assert {screen: count for screen, count in moving.items() if count} == {}
     browser.like()

@@ -120,7 +120,7 @@ def test_filters_leave_the_episodes_that_hold(browser: Reading) -> None:
 def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.press("f")
     browser.until("document.activeElement.matches('input')")
-    browser.send("Input.insertText", text="score<1 level:easy")
+    browser.on(lambda page: page.keyboard.insert_text("score<1 level:easy"))
     browser.press("Enter")
     browser.until(f"{COUNT} === '40 of {COUNTED}'")
     browser.run("location.hash += '&sort=-turns'")

@@ -68,7 +68,7 @@ def test_a_sample_is_reviewed_with_keys_alone(browser: Reading, home: Path) -> N
     browser.press("2", "a", "j", "j", "m", "m", "s")
     browser.until("document.querySelectorAll('[aria-pressed=true]').length === 2")
     browser.press("N")
-    browser.send("Input.insertText", text="older world")
+    browser.on(lambda page: page.keyboard.insert_text("older world"))
     browser.press("Enter")
     browser.until(f"{STATUS} === 'saved: env'")
     browser.until(TURNS)

@@ -1,27 +1,23 @@
-"""Headless Chromium, driven over its debugging pipe: JSON messages, each ended by a zero byte."""
+"""Headless Chromium of the machine, driven by Playwright, which downloads no browser of its own."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import fcntl
-import json
-import os
-import select
+import functools
 import shutil
-import signal
 import tempfile
-import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeVar
 
+from playwright.sync_api import Page, sync_playwright
+
+T = TypeVar("T")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 60
 """Most seconds for one answer."""
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
-)  # fmt: skip
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+_HEARD = ("Network.requestWillBeSent", "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
 
 
 def program() -> str | None:
@@ -29,110 +25,104 @@ def program() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+def _press(key: str, page: Page) -> None:
+    page.keyboard.press(key)
+
+
 class Browser:
     """Browser with one tab.
 
+    Playwright has a thread of its own here, because its event loop stays the running one of the thread that starts it.
+
     Attributes:
-        events: Events in order, as (method, parameters).
+        events: Events in order, as (method, parameters) of Chromium's protocol.
     """
 
     def __init__(self) -> None:
-        path = program()
-        assert path is not None
         self._folder = tempfile.mkdtemp(prefix="chromium-")
-        mine, theirs = os.pipe(), os.pipe()
-        low, high = fcntl.fcntl(mine[0], fcntl.F_DUPFD, 50), fcntl.fcntl(theirs[1], fcntl.F_DUPFD, 50)
-        moves = [(os.POSIX_SPAWN_DUP2, low, 3), (os.POSIX_SPAWN_DUP2, high, 4)]
-        silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (1, 2)]
-        command = [path, *FLAGS, f"--user-data-dir={self._folder}", "about:blank"]
-        self.pid = os.posix_spawn(path, command, dict(os.environ), file_actions=[*moves, *silent], setsid=True)
-        self._to, self._from = mine[1], theirs[0]
-        for fd in (mine[0], theirs[1], low, high):
-            os.close(fd)
-        self._buffer = b""
-        self._number = 0
-        self._session = ""
+        self._thread = ThreadPoolExecutor(1)
         self.events: list[tuple[str, dict[str, Any]]] = []
-        tab = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self.send(f"{domain}.enable")
+        self._thread.submit(self._start).result(SECONDS)
+
+    def _start(self) -> None:
+        self._driver = sync_playwright().start()
+        size: Any = {"width": 1280, "height": 900}
+        self._context = self._driver.chromium.launch_persistent_context(
+            self._folder, executable_path=program(), args=FLAGS, viewport=size, accept_downloads=False
+        )
+        self._page = self._context.pages[0]
+        self._page.set_default_timeout(SECONDS * 1000)
+        self._session = self._context.new_cdp_session(self._page)
+        for method in _HEARD:
+            self._session.on(method, lambda said, method=method: self.events.append((method, said)))
+            self._session.send(f"{method.partition('.')[0]}.enable")
+
+    def on(self, act: Callable[[Page], T]) -> T:
+        """Returns what a function of Playwright's page returns, called in its thread."""
+        return self._thread.submit(act, self._page).result(2 * SECONDS)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """Sends a command and returns its answer."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        message |= {"sessionId": self._session} if self._session else {}
-        os.write(self._to, json.dumps(message).encode() + b"\0")
-        while True:
-            found = self._receive()
-            if found.get("id") == self._number:
-                assert "error" not in found, (method, found["error"])
-                result: dict[str, Any] = found["result"]
-                return result
-            self.events.append((found["method"], found["params"]))
-
-    def _receive(self) -> dict[str, Any]:
-        until = time.monotonic() + SECONDS
-        while b"\0" not in self._buffer:
-            ready = select.select([self._from], [], [], max(0.0, until - time.monotonic()))[0]
-            assert ready, "the browser does not answer"
-            chunk = os.read(self._from, 1 << 20)
-            assert chunk, "the browser is gone"
-            self._buffer += chunk
-        one, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(one)
-        return message
+        """Sends a command of Chromium's protocol and returns its answer."""
+        found: dict[str, Any] = self.on(lambda page: self._session.send(method, params))
+        return found
 
     def open(self, path: Path) -> None:
         """Loads a file and waits until it is drawn."""
         self.events.clear()
-        self.send("Page.navigate", url=path.absolute().as_uri())
-        while not any(method == "Page.loadEventFired" for method, _ in self.events):
-            found = self._receive()
-            self.events.append((found["method"], found["params"]))
+        self.on(lambda page: page.goto(path.absolute().as_uri()))
 
     def run(self, script: str) -> Any:
-        """Returns the value of an expression in the page."""
+        """Returns the value of an expression in the page, also where its policy forbids to evaluate texts."""
         done = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True, userGesture=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
     def resize(self, width: int, height: int = 900) -> None:
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.on(lambda page: page.set_viewport_size({"width": width, "height": height}))
 
-    def like(self, *, scheme: str = "light", media: str = "screen", **features: str) -> None:
-        """Sets the colour scheme, the medium (screen or print), and other features, as `forced_colors="active"`."""
-        given = {"prefers-color-scheme": scheme} | {name.replace("_", "-"): value for name, value in features.items()}
-        self.send(
-            "Emulation.setEmulatedMedia",
-            media=media,
-            features=[{"name": name, "value": value} for name, value in given.items()],
+    def like(
+        self,
+        *,
+        scheme: Any = "light",
+        media: Literal["screen", "print"] = "screen",
+        reduced_motion: Literal["reduce", "no-preference"] = "no-preference",
+        forced_colors: Literal["active", "none"] = "none",
+    ) -> None:
+        """Sets the colour scheme, light or dark, the medium, and what the reader prefers."""
+        self.on(
+            lambda page: page.emulate_media(
+                color_scheme=scheme, media=media, reduced_motion=reduced_motion, forced_colors=forced_colors
+            )
         )
 
     def picture(self, *, whole: bool = False) -> bytes:
         """Returns a screenshot as PNG."""
-        return base64.b64decode(self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"])
+        return self.on(lambda page: page.screenshot(full_page=whole))
 
-    def key(self, name: str, code: int) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+    def press(self, *keys: str) -> None:
+        """Presses keys, one after the other; `Shift+` before a name holds Shift."""
+        for key in keys:
+            self.on(functools.partial(_press, key))
 
     def requests(self) -> list[str]:
         """Returns the URLs that the page loaded."""
-        return [said["request"]["url"] for method, said in self.events if method == "Network.requestWillBeSent"]
+        return [said["request"]["url"] for method, said in self._heard() if method == _HEARD[0]]
 
     def complaints(self) -> list[dict[str, Any]]:
         """Returns the messages of the console."""
-        loud = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
-        return [said for method, said in self.events if method in loud]
+        return [said for method, said in self._heard() if method != _HEARD[0]]
+
+    def _heard(self) -> list[tuple[str, dict[str, Any]]]:
+        self.run("0")  # What came before its answer has been heard then.
+        return self.events
 
     def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self._to)
-        os.close(self._from)
+        def stop() -> None:
+            self._context.close()
+            self._driver.stop()
+
+        self._thread.submit(stop).result(SECONDS)
+        self._thread.shutdown()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:

@@ -131,11 +131,11 @@ def test_on_a_screen_long_values_are_folded(browser: Browser) -> None:
 
 
 def test_the_keyboard_reaches_everything(browser: Browser) -> None:
-    browser.key("Tab", 9)
+    browser.press("Tab")
     assert browser.run("document.activeElement.textContent") == "Skip to the findings"
     reached: list[str] = []
     for _ in range(60):
-        browser.key("Tab", 9)
+        browser.press("Tab")
         reached.append(browser.run("document.activeElement.id || document.activeElement.textContent"))
     assert "theme" in reached
     assert "Copy" in reached
@@ -145,7 +145,7 @@ def test_the_keyboard_reaches_everything(browser: Browser) -> None:
 def test_the_command_is_copied(browser: Browser, path: Path) -> None:
     browser.send("Page.bringToFront")
     browser.run("document.querySelector('.replay button').focus()")
-    browser.key("Enter", 13)
+    browser.press("Enter")
     browser.run("document.querySelector('.replay button').click()")
     assert browser.run("document.querySelector('.replay button').textContent") == "Copied"
     assert browser.run("getSelection().toString()") == "quintain replay-finding 'a folder/finding-1.json'"
