@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,8 @@ from quintain.record import read_traces
 from quintain.studio.watch import watch
 from quintain.trace import Trace
 from tests.cli.program import command
-from tests.studio.runs import HOSTILE, began, failed, forged, line, rewritten, trace, turned, write
+from tests.studio.cases import COUNTED, ODD, TRACES, WHERE, WRONG
+from tests.studio.runs import HOSTILE, began, failed, line, rewritten, trace, turned, write
 from tests.studio.studio import AXE, SECONDS, Reading, missing, running, started
 from tests.studio.test_reports import report
 
@@ -33,41 +34,12 @@ PANEL = "document.querySelector('.panel')"
 COUNT = "document.querySelector('[role=status]')?.textContent"
 HEADING = "document.querySelector('h1')?.textContent"
 INERT = "window.broken === undefined && document.querySelectorAll('img, iframe, a[href^=javascript]').length === 0"
-SCORES = (0.0, 0.25, 0.75, 1.0)
-TRACES = [
-    *(trace(f"lend {n}", m, score=SCORES[m], turns=3 + 10 * m) for n in range(20) for m in range(4)),
-    failed("broken"),
-    trace(HOSTILE, say=HOSTILE * 40),
-    rewritten(),
-]
-COUNTED = len(TRACES) + 1
-"""Episodes of the run: those above, and one that no run can write."""
-
-WHERE: list[tuple[str, Callable[[Trace], bool]]] = [
-    ("score<1", lambda one: one.score is not None and one.score < 1),
-    ("score=0.75 turns>=10", lambda one: one.score == 0.75 and len(one.turns) >= 10),
-    ("score:none", lambda one: one.score is None),
-    ("-score:none", lambda one: one.score is not None),
-    ('task:"lend 1*"', lambda one: one.task.startswith("lend 1")),
-    ("end:failed", lambda one: one.failure is not None),
-    ("component!=S", lambda one: one.failure is None),
-    ("level:hard", lambda one: one.tags["level"] == "hard"),
-    ("tool:upd* member<=1", lambda one: one.member <= 1 and len(one.turns) > 1),
-    ("-tool:search", lambda one: not one.turns),
-    ("done>0.5", lambda one: any(r.name == "done" and (r.value or 0) > 0.5 for r in one.rewards)),
-    ('"end 7"', lambda one: "end 7" in one.task),
-    ('"\\"n\\": 12" score>0', lambda one: len(one.turns) > 12 and (one.score or 0) > 0),
-    ('-"rows"', lambda one: not one.turns),
-]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("studio")
-    odd = forged(
-        task="odd", turns=[{"index": 0, "reply": {"message": {"role": "assistant", "content": 5, "calls": 7}}}]
-    )
-    write(made / "runs" / "a run", TRACES, odd + b"torn")
+    write(made / "runs" / "a run", TRACES, ODD + b"torn")
     sales = command("run", "sales", "--tasks", "2", "--agent", "oracle", "-q", "--out", made / "runs" / "sales")
     subprocess.run(sales, check=True, capture_output=True)
     return made
@@ -112,7 +84,7 @@ def test_filters_leave_the_episodes_that_hold(browser: Reading) -> None:
     assert found == {
         where: f"{sum(map(holds, [*TRACES, trace('odd', turns=0)]))} of {COUNTED}" for where, holds in WHERE
     }
-    for wrong, words in (("score", "is not a term"), ("nothing:1", "no column nothing"), ("score<x", "is a number")):
+    for wrong, words in WRONG:
         browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({wrong!r})")
         browser.until(f"document.querySelector('[role=alert]')?.textContent.includes({words!r})")
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--index", type=int, help="Index of the trace; negative values count from the end.  [default: 0]")
 @click.option("--task", help="The first trace of the task with this id.")
 @click.option("--list", "as_list", is_flag=True, help="List the traces, one per line.")
+@click.option("--where", default="", metavar="TERMS", help="List those that a filter of the studio chooses.")
 @options.env
 @click.option("--full", is_flag=True, help="Show long texts in full.")
 @click.option("--html", type=options.PATH, metavar="FILE", help="Write one HTML file instead of the text.")
@@ -38,6 +39,7 @@ def show(
     index: int | None,
     task: str | None,
     as_list: bool,
+    where: str,
     env: str | None,
     full: bool,
     html: Path | None,
@@ -52,8 +54,8 @@ def show(
     from .folders import frames_by_episode
     from .transcript import print_transcript
 
-    if as_list:
-        _print_list(path, as_json=as_json)
+    if as_list or where:
+        _print_list(path, where, as_json=as_json)
         return
     place, trace = _pick(path, index, task)
     watched, reason = _watch(path, env, trace)
@@ -137,11 +139,19 @@ def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=repr)
 
 
-def _print_list(path: Path, *, as_json: bool) -> None:
+def _print_list(path: Path, where: str, *, as_json: bool) -> None:
     from quintain.record import read_traces
 
-    traces = enumerate(read_traces(path))
-    rows = [(n, t.task, t.member, t.attempt, len(t.turns), t.score, console.safe(t.reason)) for n, t in traces]
+    from .whole_run import table_of
+
+    rows: list[tuple[Any, ...]]
+    if where:
+        facts = ("n", "task", "member", "attempt", "turns", "score")
+        with table_of(path, "--where") as table:
+            rows = [(*map(row.get, facts), console.safe(row["reason"])) for row in table.rows(where)]
+    else:
+        traces = enumerate(read_traces(path))
+        rows = [(n, t.task, t.member, t.attempt, len(t.turns), t.score, console.safe(t.reason)) for n, t in traces]
     columns = (">index", "task", "?>member", "?>attempt", ">turns", ">score", "reason")
     if as_json:
         names = [column.lstrip("?>") for column in columns]

@@ -1,13 +1,16 @@
-"""Exports of all episodes of a run, failed ones included: the table of the studio, and OpenTelemetry spans."""
+"""Exports of the episodes of a run, failed ones included: the studio's table, a run folder, OpenTelemetry spans."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
-from collections.abc import Iterator
+import json
+import shutil
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quintain.errors import UsageError
 
@@ -16,34 +19,64 @@ from . import console
 if TYPE_CHECKING:
     from quintain.studio.episodes import EpisodeTable
 
-KINDS = ("table", "otlp")
+KINDS = ("table", "run", "otlp")
 
 
-def write_run(kind: str, path: Path, out: Path | None) -> int:
-    """Writes a run to a file, or to stdout, and returns the number of its episodes.
+def write_run(kind: str, path: Path, out: Path | None, where: str) -> int:
+    """Writes a run, or the episodes that a filter chooses, to a file or to stdout; returns the number of episodes.
 
     Raises:
-        UsageError: The path is not a run folder, or the file cannot be written.
+        UsageError: The path is not a run folder, the filter is wrong, or the file cannot be written.
     """
+    with table_of(path, f"--format {kind}") as table:
+        try:
+            if kind == "otlp":
+                return _write(_requests(_folder(path)), out)
+            if kind == "run":
+                assert out is not None
+                return _write_folder(_folder(path), table.rows(where), out)
+            if out is not None and out.suffix == ".parquet":
+                return _write_parquet(table, where, out)
+            return _write(_lines_of(table, where), out) - 1
+        except OSError as error:
+            raise UsageError(f"cannot write {str(out)!r}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def table_of(path: Path, asked: str) -> Generator[EpisodeTable]:
+    """Yields the table of a run; raises UsageError, with what was asked, if the path is not a run folder."""
     from quintain.studio.episodes import EpisodeTable
     from quintain.studio.folders import Run
     from quintain.studio.places import indexes
 
-    folder = path.parent if path.name == "traces.jsonl" else path
+    folder = _folder(path)
     if not (folder / "traces.jsonl").is_file():
-        raise UsageError(f"--format {kind} needs a run folder, got {str(path)!r}, which has no traces.jsonl")
+        raise UsageError(f"{asked} needs a run folder, got {str(path)!r}, which has no traces.jsonl")
     run = Run(folder.name, folder, indexes())
     try:
-        if kind == "otlp":
-            return _write(_requests(folder), out)
-        table = EpisodeTable(run)
-        if out is not None and out.suffix == ".parquet":
-            return _write_parquet(table, out)
-        return _write(_lines_of(table), out) - 1
-    except OSError as error:
-        raise UsageError(f"cannot write {str(out)!r}: {error.strerror}") from error
+        yield EpisodeTable(run)
     finally:
         run.close()
+
+
+def _folder(path: Path) -> Path:
+    return path.parent if path.name == "traces.jsonl" else path
+
+
+def _write_folder(folder: Path, rows: Iterable[dict[str, Any]], out: Path) -> int:
+    """Writes chosen lines of a run to a new folder, unchanged, with what describes the run; returns their number."""
+    if out.exists():
+        raise UsageError(f"{out} exists; name a folder that does not")
+    digests = {row["digest"] for row in rows}
+    out.mkdir(parents=True)
+    for name in ("run.json", "environment.json"):
+        if (folder / name).is_file():
+            shutil.copy(folder / name, out / name)
+    with (folder / "traces.jsonl").open("rb") as lines, (out / "traces.jsonl").open("wb") as chosen:
+        for line in lines:
+            if line.endswith(b"\n") and json.loads(line)["digest"] in digests:
+                chosen.write(line)
+    return len(digests)
 
 
 def _requests(folder: Path) -> Iterator[str]:
@@ -53,13 +86,13 @@ def _requests(folder: Path) -> Iterator[str]:
     return (codec.json(request).decode() + "\n" for request in requests(folder))
 
 
-def _lines_of(table: EpisodeTable) -> Iterator[str]:
+def _lines_of(table: EpisodeTable, where: str) -> Iterator[str]:
     """Yields the CSV text of the head and of each row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
     writer.writeheader()
     yield text.getvalue()
-    for row in table.rows():
+    for row in table.rows(where):
         text.seek(0)
         text.truncate()
         writer.writerow(row)
@@ -80,11 +113,11 @@ def _write(texts: Iterator[str], out: Path | None) -> int:
     return next(numbers)
 
 
-def _write_parquet(table: EpisodeTable, out: Path) -> int:
+def _write_parquet(table: EpisodeTable, where: str, out: Path) -> int:
     from quintain.plugins import package
 
     pa = package("pyarrow", extra="parquet")
-    whole = list(table.rows())
+    whole = list(table.rows(where))
     arrays = {}
     for name in table.columns:
         values = [row[name] for row in whole]

@@ -9,15 +9,18 @@ import msgspec
 
 from .folders import Run
 from .reviews import current
+from .where import where
 
 _FACTS = (
     "n", "task", "member", "attempt", "split", "agent", "seed", "end", "reason", "component", "kind", "score", "turns",
-    "steps", "errors", "faults", "moved", "branches", "threads", "prompt", "completion", "version", "last_version",
-    "logprob", "model_s", "tool_s", "verifier_s", "queue_s", "total_s", "shape", "digest",
+    "steps", "errors", "faults", "moved", "branches", "threads", "prompt", "completion", "tokens", "version",
+    "last_version", "logprob", "model_s", "tool_s", "verifier_s", "queue_s", "total_s", "shape", "digest",
 )  # fmt: skip
+_CAST = {"tokens": "prompt + completion"}
 _LABELS = ("label", "mode", "by", "owner")
 _QUERY = f"""
-SELECT {", ".join(_FACTS)}, rewards, tags, tools FROM episode LEFT JOIN timing USING (task, member, attempt) ORDER BY n
+SELECT {", ".join(_CAST.get(name, name) for name in _FACTS)}, rewards, tags, tools
+FROM episode LEFT JOIN timing USING (task, member, attempt) ORDER BY n
 """  # noqa: S608  # names of our own
 
 
@@ -39,8 +42,13 @@ class EpisodeTable:
                 names |= {f"{kind}.{name}": None for (name,) in run.index.database.execute(query)}
         self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields a row for each episode, with a value or None for each column."""
+    def rows(self, terms: str = "") -> Iterator[dict[str, Any]]:
+        """Yields a row for each episode that terms of the filter choose, with a value or None for each column.
+
+        Raises:
+            UsageError: A term is wrong; see `where`.
+        """
+        is_chosen = where(terms, self.columns, lambda text: self._run.index.search(text)[0])
         labels, owners = self._labels(), self._run.labels.owners()
         with self._run.index.lock:
             found = self._run.index.database.execute(_QUERY).fetchall()
@@ -52,7 +60,8 @@ class EpisodeTable:
             row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
             key = (row["task"], row["member"], row["attempt"])
             row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
-            yield row
+            if is_chosen(row):
+                yield row
 
     def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
         """Returns the labels of people by episode and digest; several are joined by a comma."""
