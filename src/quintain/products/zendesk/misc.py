@@ -19,8 +19,8 @@ from . import tables as tb
 from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
-from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
-from .wire import API, Caller, Refusals, job_status, link, offset_links, only, whole
+from .tickets import TICKETS, audit_shown, based, merge_one, sideload
+from .wire import API, Caller, Refusals, job_status, link, offset_links, only, translate, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -252,6 +252,10 @@ for _name in ("tickets", "users"):
 # -- jobs
 
 
+_NAMES = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge": "Merge"}
+_BULK = {spec.many: spec for spec in (TICKETS, USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
+
+
 def _work(kind: str) -> Any:
     verb, _, noun = kind.partition(" ")
 
@@ -262,83 +266,46 @@ def _work(kind: str) -> Any:
         exchange = Exchange(HttpRequest("JOB", "", ""), "", {}, caller=caller)
         try:
             with world.db.transaction():
-                done: tb.Json = (
-                    _TICKET_WORK[verb](world, who, item)
-                    if noun == "tickets"
-                    else _spec_work(world, exchange, kind, item=item)
-                )
+                done = _done(world, exchange, kind, item=item)
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
-            return {
-                "index": index,
-                "id": item.get("id"),
-                "error": f"{name}{_ACTS[verb]}Failed",
-                "details": _words(error),
-            }
-        return {"index": index, **done} if verb == "create" and noun == "tickets" else done
+            failed = f"{name}{_NAMES[verb]}Failed"
+            return {"index": index, "id": item.get("id"), "error": failed, "details": _words(error)}
+        return {"index": index, **done} if kind == "create tickets" else done
 
     return work
 
 
-_ACTS = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge": "Merge"}
-
-
 def _words(error: Exception) -> str:
-    if isinstance(error, Invalid):
-        return " ".join(one["description"] for some in error.details.values() for one in some)
-    body = record(error.body) if isinstance(error, Refuse) else {"description": str(error)}
+    refusal = error if isinstance(error, Refuse) else translate(error)
+    body = record(refusal.body if refusal else None)
     found = " ".join(one["description"] for some in record(body.get("details")).values() for one in some)
     return found or str(body.get("description", ""))
 
 
-def _create_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket, _ = make(world, who, item)
-    return {"id": ticket.id, "account_id": world.account_id}
-
-
-def _ticket_of(world: Desk, item: tb.Json) -> tb.Ticket:
-    found = find(world.db, tb.Ticket, item.get("id"))
-    if found is None or found.deleted:
-        raise Refusals.missing()
-    return found
-
-
-def _update_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket, _ = commit(world, who, _ticket_of(world, item), wanted={k: v for k, v in item.items() if k != "id"})
-    return {"action": "update", "id": ticket.id, "status": "Updated", "success": True}
-
-
-def _delete_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket = _ticket_of(world, item)
-    remove(world, ticket, who.id)
-    return {"action": "delete", "id": ticket.id, "status": "Deleted", "success": True}
-
-
-_TICKET_WORK: dict[str, Any] = {
-    "create": _create_ticket,
-    "update": _update_ticket,
-    "delete": _delete_ticket,
-    "merge": merge_one,
-}
-_BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
-
-
-def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Json:
+def _done(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Json:
+    """Works on one item; returns what the job says of it."""
     verb, _, noun = kind.partition(" ")
     spec = _BULK[noun]
     if verb == "create":
-        return {"status": "Created", "id": spec.create(world, exchange, item).id}
+        made = spec.create(world, exchange, item)
+        more = {"account_id": world.account_id} if spec is TICKETS else {"status": "Created"}
+        return {"id": made.id, **more}
     row = spec.need(world, exchange, item.get("id"))
-    if verb == "delete":
+    if verb == "merge":
+        merge_one(world, exchange, row, item=item)
+    elif verb == "delete":
         spec.remove(world, exchange, row)
         return {"action": "delete", "id": row.id, "status": "Deleted", "success": True}
-    spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
+    else:
+        spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
     return {"action": "update", "id": row.id, "status": "Updated", "success": True}
 
 
 WORKERS: dict[str, Any] = {
-    f"{verb} {noun}": _work(f"{verb} {noun}") for verb in ("create", "update", "delete") for noun in ("tickets", *_BULK)
-} | {"merge tickets": _work("merge tickets")}
+    kind: _work(kind)
+    for kind in ("merge tickets", *(f"{verb} {noun}" for verb in ("create", "update", "delete") for noun in _BULK))
+}
 
 
 @route("GET", "/api/v2/job_statuses", who="agent")

@@ -18,7 +18,7 @@ from .business import COLUMNS, POLICIES, RESOURCES, SCHEDULES
 from .conditions import FIELDS
 from .misc import ARTICLES
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .screens import FormField, PageTable, Pairs, Sent, pick
+from .screens import Faults, FormField, PageTable, Pairs, Sent, pick
 from .sla import METRICS
 from .workspace import tickets_table
 
@@ -235,25 +235,9 @@ def records(world: Desk, exchange: Exchange) -> Any:
 
 @route("GET", "/agent/users/new", "/agent/organizations/new", f"{RULES}/{{name}}/new", who="agent")
 @route("GET", "/agent/users/{id}", "/agent/organizations/{id}", f"{RULES}/{{name}}/{{id}}", who="agent")
-def edit(world: Desk, exchange: Exchange) -> Any:
+def edit(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a record, or of a new one, which may be the copy of another."""
-    return _edit(world, exchange, {}, errors={})
-
-
-def _row(world: Desk, exchange: Exchange, kind: RecordKind, *, key: str) -> tb.Json:
-    found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
-    return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
-
-
-def _blank(row: Any) -> tb.Json:
-    """Returns the values with which a record begins."""
-    fields = msgspec.structs.fields(row)
-    known = {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}
-    return known | {one.name: one.default_factory() for one in fields if callable(one.default_factory)}
-
-
-def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    kind, key = _kind(exchange), exchange.request.path.rpartition("/")[2]
+    kind, key, sent = _kind(exchange), exchange.request.path.rpartition("/")[2], ui.sent_by(exchange)
     is_new = key == "new"
     row = _row(world, exchange, kind, key=exchange.query.get("copy", "") if is_new else key)
     numbers = [int(match[3]) for one in sent if (match := _LINE.fullmatch(one))]
@@ -278,6 +262,18 @@ def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]
                    links=links, tables=tables)  # fmt: skip
 
 
+def _row(world: Desk, exchange: Exchange, kind: RecordKind, *, key: str) -> tb.Json:
+    found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
+    return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
+
+
+def _blank(row: Any) -> tb.Json:
+    """Returns the values with which a record begins."""
+    fields = msgspec.structs.fields(row)
+    known = {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}
+    return known | {one.name: one.default_factory() for one in fields if callable(one.default_factory)}
+
+
 @route("POST", "/agent/users/new", "/agent/organizations/new", f"{RULES}/{{name}}/new", who="agent")
 @route("POST", "/agent/users/{id}", "/agent/organizations/{id}", f"{RULES}/{{name}}/{{id}}", who="agent")
 def save(world: Desk, exchange: Exchange) -> Any:
@@ -293,8 +289,8 @@ def save(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, call, body=body)[kind.spec.name]
 
     if act == "line":
-        return _edit(world, exchange, sent, errors={})
+        return edit(world, exchange)
     errors, made = ui.tried(world, exchange, write)
     if errors:
-        return _edit(world, exchange, sent, errors=errors)
+        return edit(world, exchange, errors)
     return ui.see(kind.path) if act == "delete" else ui.see(f"{kind.path}/{made['id']}", saved="1")

@@ -33,6 +33,8 @@ _PATHS = ("agent", "admin", "hc", "access", "")
 Pairs = list[tuple[str, str]]
 Sent = dict[str, list[Any]]
 """What a form sent: the values of each name, texts or (file name, type, bytes)."""
+Faults = dict[str, str]
+"""What is wrong with a form, by field."""
 
 
 # -- forms and tables
@@ -152,13 +154,16 @@ def when(text: str | None) -> str:
 _TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when)
 
 
-def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpResponse:
+def show(
+    world: Desk, exchange: Exchange, template: str, *, errors: Faults | None = None, **values: Any
+) -> HttpResponse:
     """Returns a page."""
-    asked, notice = exchange.request, "Saved" if "saved" in exchange.query else ""
     look, tables = world.look, values.pop("tables", [])
-    shared: tb.Json = {"caller": exchange.caller, "path": asked.path, "subdomain": world.subdomain, "errors": {},
-                       "notice": notice, "links": [], "add": "", "look": look,
-                       "tables": [one.arranged(look) for one in tables] if look.moved else tables}  # fmt: skip
+    shared: tb.Json = {
+        "caller": exchange.caller, "path": exchange.request.path, "subdomain": world.subdomain, "look": look,
+        "notice": "Saved" if "saved" in exchange.query else "", "errors": errors or {}, "links": [], "add": "",
+        "tables": [one.arranged(look) for one in tables] if look.moved else tables,
+    }  # fmt: skip
     page = _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
     if look.labels:
         page.body = look.renamed(page.body.decode()).encode()
@@ -209,7 +214,7 @@ def api(world: Desk, exchange: Exchange, call: str, /, *, body: Any = None, kind
     return response.json() if response.body else None
 
 
-def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> tuple[dict[str, str], Any]:
+def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> tuple[Faults, Any]:
     """Runs the act of a form; returns its faults by field, after which nothing was changed, or its result."""
     try:
         with world.db.transaction():
@@ -301,9 +306,6 @@ def _credentials(world: Desk, exchange: Exchange) -> str:
     return wire.basic(user.email, _token(world)) if is_ours else ""
 
 
-_LOGIN = [FormField(name, name.capitalize(), kind=name, required=True) for name in ("email", "password")]
-
-
 @route("GET", "/", "/agent", who="end")
 def begin(world: Desk, exchange: Exchange) -> Any:
     """Sends to the page that the caller begins with."""
@@ -311,14 +313,13 @@ def begin(world: Desk, exchange: Exchange) -> Any:
 
 
 @route("GET", "/access/login", who="anyone")
-def login(world: Desk, exchange: Exchange) -> Any:
+def login(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form to sign in."""
-    notice = "Your session has expired. Sign in again." if "expired" in exchange.query else ""
-    return _login(world, exchange, _LOGIN, notice=notice)
-
-
-def _login(world: Desk, exchange: Exchange, fields: list[FormField], **more: Any) -> Any:
-    return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], **more)
+    notice = "Your session has expired. Sign in again." if "expired" in exchange.query and not errors else ""
+    fields = [FormField("email", "Email", text_of(sent_by(exchange), "email"), "email", required=True),
+              FormField("password", "Password", kind="password", required=True)]  # fmt: skip
+    return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], notice=notice,
+                errors=errors)  # fmt: skip
 
 
 @route("POST", "/access/login", who="anyone", writes=False)
@@ -330,8 +331,7 @@ def enter(world: Desk, exchange: Exchange) -> Any:
     users = select(world.db, tb.User, "email = ? AND active = 1 AND suspended = 0", email)
     if not known or not users:
         exchange.status = 422
-        errors = {"password": "Email and password do not match"}
-        return _login(world, exchange, [_LOGIN[0]._replace(value=email), _LOGIN[1]], errors=errors)
+        return login(world, exchange, {"password": "Email and password do not match"})
     target = urlsplit(exchange.query.get("return_to", "/"))
     is_own = not target.scheme and not target.netloc and target.path.startswith("/") and "\\" not in target.path
     found = see(target.geturl() if is_own else "/")

@@ -79,7 +79,20 @@ def _scope(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
 
 
 class TicketSpec(ResourceSpec):
-    """Lists of tickets, with their sideloads."""
+    """Lists of tickets with their sideloads, and writes that follow the rules of tickets."""
+
+    def create(self, world: Any, exchange: Any, fields: dict[str, Any]) -> tb.Ticket:
+        """Creates a ticket."""
+        return make(world, actor(world, exchange), fields)[0]
+
+    def update(self, world: Any, exchange: Any, row: Any, *, fields: dict[str, Any]) -> None:
+        """Changes a ticket."""
+        commit(world, actor(world, exchange), row, wanted=fields)
+
+    def remove(self, world: Any, exchange: Any, row: Any) -> None:
+        """Deletes a ticket; it can be restored."""
+        update(world.db, row, deleted=True, deleted_at=world.now, deleted_by=exchange.caller.id)
+        world.cancel(f"sla {row.id}")
 
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
         """Returns a page of tickets, and what `include` names."""
@@ -249,16 +262,10 @@ def change(world: Desk, exchange: Exchange) -> Any:
     return result(world, exchange, ticket, audit=audit)
 
 
-def remove(world: Desk, ticket: tb.Ticket, user_id: int) -> None:
-    """Deletes a ticket; it can be restored."""
-    update(world.db, ticket, deleted=True, deleted_at=world.now, deleted_by=user_id)
-    world.cancel(f"sla {ticket.id}")
-
-
 @route("DELETE", "/api/v2/tickets/{id}", who="agent", status=204)
 def delete(world: Desk, exchange: Exchange) -> None:
     """Deletes a ticket."""
-    remove(world, need(world, exchange), exchange.caller.id)
+    TICKETS.remove(world, exchange, need(world, exchange))
 
 
 @route("GET", "/api/v2/deleted_tickets", who="agent")
@@ -459,10 +466,10 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     )
 
 
-def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
+def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Json) -> None:
     """Merges one ticket into another."""
-    source, target = find(world.db, tb.Ticket, item["id"]), find(world.db, tb.Ticket, item["target"])
-    if source is None or target is None or source.deleted or source.status == "closed" or source.id == target.id:
+    who, target = actor(world, exchange), find(world.db, tb.Ticket, item["target"])
+    if target is None or source.status == "closed" or source.id == target.id:
         raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
@@ -490,7 +497,6 @@ def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
     commit(world, who, source, wanted=more, via=via)
-    return {"action": "update", "id": source.id, "status": "Updated", "success": True}
 
 
 @route("PUT", "/api/v2/tickets/{id}/mark_as_spam", who="agent")
@@ -500,7 +506,7 @@ def mark_as_spam(world: Desk, exchange: Exchange) -> Any:
     requester = world.user(ticket.requester_id)
     if requester is not None and requester.role == "end-user":
         update(world.db, requester, suspended=True, updated_at=world.now)
-    remove(world, ticket, exchange.caller.id)
+    TICKETS.remove(world, exchange, ticket)
     return {}
 
 

@@ -13,7 +13,7 @@ from . import screens as ui
 from . import tables as tb
 from .account import Desk, listed, record
 from .business import COLUMNS, VIEWS, listing_of
-from .screens import FormField, PageTable, Sent, pick, text_of
+from .screens import Faults, FormField, PageTable, Sent, pick, text_of
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -278,12 +278,12 @@ def _page(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent, **mor
 
 
 @route("GET", "/agent/tickets/{id}", who="agent")
-def ticket(world: Desk, exchange: Exchange) -> Any:
+def ticket(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows a ticket; `macro` in the address applies a macro to the form, and other names fill it in."""
-    return _show(world, exchange, ui.sent_by(exchange), errors={})
-
-
-def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
+    # After a conflict the form shows the ticket as it is now, and keeps the comment.
+    sent = ui.sent_by(exchange)
+    kept = {"comment", "public", "view"} if exchange.status == 409 else {*sent} - ({"macro"} if errors else set())
+    sent = {name: values for name, values in sent.items() if name in kept}
     found = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}", include="slas")["ticket"]
     page = exchange.query.get("page", "1")
     said = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}/comments", include="users", page=page)
@@ -354,10 +354,7 @@ def save(world: Desk, exchange: Exchange) -> Any:
         ui.api(world, exchange, f"PUT {path}", body={"ticket": wanted})
 
     errors, _ = ui.tried(world, exchange, act)
-    # After a conflict the form shows the ticket as it is now, and keeps the comment.
-    kept = {"comment", "public", "view"} if exchange.status == 409 else {*sent} - {"macro"}
-    again = {name: values for name, values in sent.items() if name in kept}
-    return _show(world, exchange, again, errors=errors) if errors else following
+    return ticket(world, exchange, errors) if errors else following
 
 
 def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
@@ -376,12 +373,9 @@ def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
 
 
 @route("GET", "/agent/tickets/new", who="agent")
-def new_ticket(world: Desk, exchange: Exchange) -> Any:
+def new_ticket(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a new ticket, which may follow up a closed one."""
-    return _new(world, exchange, ui.sent_by(exchange), errors={})
-
-
-def _new(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
+    sent = ui.sent_by(exchange)
     source, blank = text_of(sent, "source"), {"id": 0, "status": "new", "is_public": True}
     if source.isdecimal():
         old = ui.api(world, exchange, f"GET tickets/{source}")["ticket"]
@@ -401,7 +395,7 @@ def create(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, "POST tickets", body={"ticket": wanted})["ticket"]
 
     errors, made = ui.tried(world, exchange, act)
-    return _new(world, exchange, sent, errors=errors) if errors else ui.see(f"/agent/tickets/{made['id']}", saved="1")
+    return new_ticket(world, exchange, errors) if errors else ui.see(f"/agent/tickets/{made['id']}", saved="1")
 
 
 # -- acts on one ticket or several
@@ -431,9 +425,14 @@ def _act_fields(world: Desk, act: str, ids: list[str]) -> list[FormField]:
 
 
 @route("GET", "/agent/bulk", who="agent")
-def ask(world: Desk, exchange: Exchange) -> Any:
+def ask(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of an act on the tickets that the address names."""
-    return _ask(world, exchange, ui.sent_by(exchange), errors={})
+    sent = ui.sent_by(exchange)
+    act, ids = _chosen(sent)
+    title = f"{_ACTS[act]}: " + ", ".join(f"#{one}" for one in ids)
+    fields = [*(FormField("ids", "", one, "hidden") for one in ids), FormField("act", "", act, "hidden")]
+    fields += ui.filled(_act_fields(world, act, ids), sent)
+    return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=[("", "", _ACTS[act])], errors=errors)
 
 
 def _chosen(sent: Sent) -> tuple[str, list[str]]:
@@ -441,14 +440,6 @@ def _chosen(sent: Sent) -> tuple[str, list[str]]:
     if act not in _ACTS or not ids:
         raise Refuse(404, {"error": "RecordNotFound", "description": "No tickets are selected"})
     return act, ids
-
-
-def _ask(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    act, ids = _chosen(sent)
-    title = f"{_ACTS[act]}: " + ", ".join(f"#{one}" for one in ids)
-    fields = [*(FormField("ids", "", one, "hidden") for one in ids), FormField("act", "", act, "hidden")]
-    fields += ui.filled(_act_fields(world, act, ids), sent)
-    return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=[("", "", _ACTS[act])], errors=errors)
 
 
 @route("POST", "/agent/bulk", who="agent")
@@ -459,7 +450,7 @@ def perform(world: Desk, exchange: Exchange) -> Any:
     values = ui.changed(_act_fields(world, act, ids), sent)
     errors, target = ui.tried(world, exchange, lambda: _perform(world, exchange, act, ids=ids, values=values))
     if errors:
-        return _ask(world, exchange, sent, errors=errors)
+        return ask(world, exchange, errors)
     return ui.see(f"/agent/tickets/{target}", saved="1") if act == "merge" else ui.see("/agent/filters")
 
 
