@@ -69,9 +69,6 @@ class LibraryStyle:
     def job(self, world: Any, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         return {"job": world.start_job("J1", kind, items, caller=1).id}
 
-    def stamp(self, world: Any, /) -> str:
-        return str(world.clock.now)
-
 
 BOOKS = ResourceSpec(
     name="book",

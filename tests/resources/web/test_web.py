@@ -48,7 +48,7 @@ def test_resource_creates_shows_updates_and_deletes() -> None:
         "pages": 7,
         "tags": [],
         "lent": False,
-        "created_at": "1.0",
+        "created_at": "1970-01-01T00:00:01Z",
     }
     path = f"/books/{book['id']}"
     assert call(world, "PUT", path, {"book": {"lent": True, "tags": ["x"], "secret": "no"}})[1]["book"]["tags"] == ["x"]

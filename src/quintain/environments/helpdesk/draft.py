@@ -12,11 +12,12 @@ import msgspec
 from quintain.authoring import Draft, Level
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
-from quintain.products.zendesk.account import channel, moment
+from quintain.products.zendesk.account import channel
 from quintain.products.zendesk.commit import commit
 from quintain.products.zendesk.people import create_user
 from quintain.resources.web import request
 from quintain.resources.web.rows import find, select
+from quintain.resources.web.world import moment
 
 from . import words
 from .company import base

@@ -17,12 +17,6 @@ AGENTS = ("agent", "admin")
 
 
 @functools.lru_cache(maxsize=4096)
-def moment(at: float) -> str:
-    """Returns a time as rows hold it."""
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@functools.lru_cache(maxsize=4096)
 def seconds(text: str) -> float:
     """Returns a time in seconds since epoch.
 
@@ -59,7 +53,7 @@ def whole_number(value: Any) -> int | None:
 class Invalid(Exception):
     """Error of a rule for fields: for each one texts and error names, and perhaps what else an entry says."""
 
-    def __init__(self, field: str, text: str, error: str | None = None, **more: Any) -> None:
+    def __init__(self, field: str, text: str, error: str | None = "InvalidValue", **more: Any) -> None:
         super().__init__(text)
         self.details: dict[str, list[dict[str, Any]]] = {field: [{"description": text, "error": error, **more}]}
 
@@ -91,11 +85,6 @@ class Desk(HttpTool):
     viewed: list[int] = []
     look: Look = Look()
 
-    @property
-    def now(self) -> str:
-        """Present time as rows hold it."""
-        return moment(self.clock.now)
-
     def user(self, id: int | None) -> User | None:
         """Returns a user who was not deleted for good."""
         return find(self.db, User, id)
@@ -103,6 +92,11 @@ class Desk(HttpTool):
     def receive(self, sent: HttpRequest) -> HttpResponse:
         """Answers what a webhook sends to an address outside; a company with the receiver in it overrides this."""
         return HttpResponse()
+
+    def default_status(self, status: str) -> int | None:
+        """Returns the status that agents see for a category, if none is chosen."""
+        sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
+        return next((number for (number,) in self.db.execute(sql, status)), None)
 
     def groups_of(self, user_id: int | None) -> list[int]:
         """Returns the groups of an agent, the default one first."""

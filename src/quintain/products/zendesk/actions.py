@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.resources.web.rows import find, insert, marks, select
+from quintain.resources.web.rows import find, marks, select
+from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import AGENTS, Desk, channel, listed, moment, record
-from .conditions import Now, compiled, sql
+from .account import AGENTS, Desk, channel, listed, record
+from .conditions import Now, compiled, decoded, sql
 from .sla import calendar
 
 if TYPE_CHECKING:
@@ -49,11 +50,6 @@ def faults(kind: str, actions: Any) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[tb.Json]:
-    return msgspec.json.decode(text, type=list[dict[str, Any]])
-
-
 @functools.lru_cache(maxsize=256)
 def _rules(
     records: tuple[tuple[Any, ...], ...], categories: tuple[tuple[Any, ...], ...]
@@ -61,7 +57,7 @@ def _rules(
     """Returns triggers in the order in which they run; the same rows need not be read and sorted twice."""
     places = dict(categories)
     ordered = sorted(records, key=lambda one: (places.get(one[4], 0), one[5], one[0]))
-    return [(one[0], one[1], compiled(one[2]), _decoded(one[3])) for one in ordered]
+    return [(one[0], one[1], compiled(one[2]), decoded(one[3])) for one in ordered]
 
 
 def run_triggers(made: Update) -> None:
@@ -104,14 +100,9 @@ def _choice(name: str, choices: tuple[str, ...]) -> Callable[[Update, Any], None
         if value in choices:
             setattr(made.ticket, name, value)
             if name == "status":
-                made.ticket.custom_status_id = _default_status(made.world, value)
+                made.ticket.custom_status_id = made.world.default_status(value)
 
     return set_
-
-
-def _default_status(world: Desk, status: str) -> int | None:
-    found = world.db.execute('SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1', status)
-    return found[0][0] if found else None
 
 
 def _number(made: Update, value: Any) -> int | None:
@@ -220,14 +211,12 @@ def _send(made: Update, people: list[int], subject: str, *, body: str, via: tb.J
     event = made.event("Notification", via=via, subject=subject, body=body, recipients=people)
 
     def final() -> None:
-        event["subject"], event["body"] = fill(made, subject), fill(made, body)
+        texts = {"subject": fill(made, subject), "body": fill(made, body)}
+        event.update(texts)
         addresses = made.world.db.execute(f"SELECT email FROM zd_users WHERE id IN ({marks(people)})", *people)
         for (address,) in addresses:
             if address:
-                mail = tb.Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
-                    subject=event["subject"],
-                            body=event["body"], created_at=made.world.now)  # fmt: skip
-                insert(made.world.db, mail)
+                made.world.put(tb.Mail, ticket_id=made.ticket.id, to=address, **texts)
 
     made.final.append(final)
 

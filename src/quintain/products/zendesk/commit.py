@@ -11,10 +11,11 @@ from typing import Any
 
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
+from quintain.resources.web.world import moment
 
 from . import sla
 from . import tables as tb
-from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, moment, record, seconds
+from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, record, seconds
 from .wanted import check, plain_text
 
 API = channel("api")
@@ -174,7 +175,7 @@ def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -
 
 def _may_change(ticket: tb.Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
     if ticket.status == "closed" and not by_system:
-        raise Invalid("status", "Status: closed prevents ticket update")
+        raise Invalid("status", "Status: closed prevents ticket update", None)
     if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
         raise Conflict("Safe Update prevented the update due to outdated ticket data")
 
@@ -249,14 +250,14 @@ def _set(made: Update, wanted: Mapping[str, Any]) -> None:
         ticket.submitter_id = _typed("requester_id", wanted.get("submitter_id") or made.actor.id)
         requester = world.user(ticket.requester_id)
         if requester is None or requester.deleted:
-            raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+            raise Invalid("requester_id", "Requester: is not a user")
         if ticket.organization_id is None:
             ticket.organization_id = requester.organization_id
     status = wanted.get("custom_status_id")
     if status is not None and (found := find(world.db, tb.CustomStatus, ticket.custom_status_id)) is not None:
         ticket.status = found.status_category
     elif status is not None:
-        raise Invalid("custom_status_id", "Ticket status: is invalid", "InvalidValue")
+        raise Invalid("custom_status_id", "Ticket status: is invalid")
 
 
 def _typed(name: str, value: Any) -> Any:
@@ -265,14 +266,14 @@ def _typed(name: str, value: Any) -> Any:
         return None
     if name in _CHOICES:
         if str(value).lower() not in _CHOICES[name]:
-            raise Invalid(name, f"{title}: {value} is not included in the list", "InvalidValue")
+            raise Invalid(name, f"{title}: {value} is not included in the list")
         return str(value).lower()
     try:
         found = convert(tb.Ticket, name, value)
         if name == "due_at":
             found = _day(found)
     except ValueError as error:
-        raise Invalid(name, f"{title}: is invalid", "InvalidValue") from error
+        raise Invalid(name, f"{title}: is invalid") from error
     return found
 
 
@@ -303,9 +304,7 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
         options = {option["value"] for option in found.custom_field_options}
         for one in listed(value):
             if options and one != "" and one not in options:
-                raise Invalid(
-                    "base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id
-                )
+                raise Invalid("base", f"{found.title}: {one} is not a valid option", ticket_field_id=found.id)
         tags -= {str(custom.get(str(found.id)))} if options else set()
         custom[str(found.id)] = value
         if options and value:
@@ -341,7 +340,7 @@ def user_of(world: Desk, email: str, field: str) -> tb.User:
     """
     found = select(world.db, tb.User, "email = ? AND active = 1", email.strip().lower())
     if not found:
-        raise Invalid(field, f"{field.capitalize()}: {email} is not a user", "InvalidValue")
+        raise Invalid(field, f"{field.capitalize()}: {email} is not a user")
     return found[0]
 
 
@@ -419,7 +418,7 @@ def attach(world: Desk, tokens: list[str]) -> list[tb.Json]:
     for token in tokens:
         files = select(world.db, tb.StoredFile, "upload = ? ORDER BY id", str(token))
         if not files or (files[0].expires or 0) < world.clock.now:
-            raise Invalid("uploads", f"Uploads: {token} is not a valid upload token", "InvalidValue")
+            raise Invalid("uploads", f"Uploads: {token} is not a valid upload token")
         for one in files:
             update(world.db, one, upload="", expires=None)
             found.append(attachment(one))
@@ -463,31 +462,29 @@ def _imply(made: Update, wanted: Mapping[str, Any]) -> None:
     if before is not None and before.status != ticket.status and "custom_status_id" not in wanted:
         ticket.custom_status_id = None
     if ticket.custom_status_id is None:
-        sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
-        found = world.db.execute(sql, ticket.status)
-        ticket.custom_status_id = found[0][0] if found else None
+        ticket.custom_status_id = world.default_status(ticket.status)
 
 
 def _validate(made: Update) -> None:
     world, ticket, before = made.world, made.ticket, made.before
     ticket.status = ticket.status or "new"
     if before is not None and ticket.status == "new" and before.status != "new":
-        raise Invalid("status", "Status: cannot be changed back to new", "InvalidValue")
+        raise Invalid("status", "Status: cannot be changed back to new")
     if ticket.assignee_id is not None and (before is None or ticket.assignee_id != before.assignee_id):
         assignee = world.user(ticket.assignee_id)
         if assignee is None or assignee.role not in AGENTS or not assignee.active:
-            raise Invalid("assignee_id", "Assignee: is not an agent of this account", "InvalidValue")
+            raise Invalid("assignee_id", "Assignee: is not an agent of this account")
     if before is not None and before.requester_id != ticket.requester_id and not world.user(ticket.requester_id):
-        raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+        raise Invalid("requester_id", "Requester: is not a user")
     for name, table in (("group_id", "zd_agent_groups"), ("organization_id", "zd_organizations")):
         value = getattr(ticket, name)
         changed = value is not None and (before is None or value != getattr(before, name))
         if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):
-            raise Invalid(name, f"{name[:-3].capitalize()}: is invalid", "InvalidValue")
+            raise Invalid(name, f"{name[:-3].capitalize()}: is invalid")
     if ticket.problem_id is not None and (before is None or ticket.problem_id != before.problem_id):
         problem = find(world.db, tb.Ticket, ticket.problem_id)
         if problem is None or problem.type != "problem" or ticket.type != "incident":
-            raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident", "InvalidValue")
+            raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident")
     if ticket.status in {"solved", "closed"} and (before is None or before.status not in {"solved", "closed"}):
         _require(made)
 
@@ -513,7 +510,7 @@ def _require(made: Update) -> None:
             missing.append((one.title, one.id, f"Field{one.type.capitalize()}"))
     if not missing:
         return
-    error = Invalid("base", "")
+    error = Invalid("base", "", None)
     error.details["base"] = [
         {"description": f"{title}: is required when solving a ticket", "error": None, "ticket_field_id": number,
          "ticket_field_type": kind}

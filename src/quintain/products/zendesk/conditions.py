@@ -94,8 +94,7 @@ FIELDS: dict[str, Field] = {
     name + suffix: Field(HOURS, "av", f"Hours since {name.lower()}") for name in _TIMES for suffix in ("",
         "_business_hours")
 }  # fmt: skip
-_CUSTOM = Field(CUSTOM, "tavs", "Custom field", CHANGED)
-_KINDS = {"trigger": "t", "automation": "a", "view": "v", "sla": "s"}
+CUSTOM_FIELD = Field(CUSTOM, "tavs", "Custom field", CHANGED)
 _ORDER = {"status": STATUSES, "priority": PRIORITIES, "satisfaction_score": ("unoffered", "offered", "bad", "good")}
 _ENDING = ("status", "type", "group_id", "assignee_id", "requester_id")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -106,7 +105,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def known(name: str) -> Field | None:
     """Returns the field of a condition."""
-    return _CUSTOM if re.fullmatch(r"custom_fields_\d+", name) else FIELDS.get(name)
+    return CUSTOM_FIELD if re.fullmatch(r"custom_fields_\d+", name) else FIELDS.get(name)
 
 
 def faults(kind: str, conditions: Any) -> str:
@@ -127,7 +126,7 @@ def _fault(kind: str, one: Json) -> str:
     if not isinstance(one.get("field"), str):
         return f"Condition {one!r} has no field"
     found = known(one["field"])
-    if found is None or _KINDS[kind] not in found.kinds:
+    if found is None or kind[0] not in found.kinds:
         return f"Field {one['field']!r} is not valid for a {kind}"
     allowed = found.operators + (found.more if kind == "trigger" else ())
     if one.get("operator", "is") not in allowed:
@@ -141,6 +140,12 @@ STATUSES_UPPER = tuple(name.upper() for name in STATUSES)
 
 
 # -- as functions of an update
+
+
+@functools.lru_cache(maxsize=4096)
+def decoded(text: str) -> list[Json]:
+    """Returns the objects of a column; the same text is decoded once, so do not change them."""
+    return msgspec.json.decode(text, type=list[dict[str, Any]])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -165,9 +170,7 @@ def _test(condition: Json) -> Test:
         return _EVENTS[name](op, value)
     if name == "current_tags":
         words = set(str(value or "").lower().split())
-        return (
-            (lambda u: bool(words & {*u.ticket.tags})) if op == "includes" else lambda u: not words & {*u.ticket.tags}
-        )
+        return lambda u: words.isdisjoint(u.ticket.tags) is (op != "includes")
     return _state(name, op, value)
 
 
@@ -445,11 +448,7 @@ def _hours(name: str, op: str, hours: int, *, now: Now) -> tuple[str, Sequence[A
     sign, begin = (-1, hours) if name.startswith("until_") else (1, hours)
     # So many whole hours ago means: at or before `edge(h)`, and after `edge(h + 1)`.
     edges = now.before(sign * begin, business), now.before(sign * (begin + 1), business)
-    if sign > 0:
-        clauses = {"is": ("<= ?", "> ?"), "greater_than": ("<= ?",), "less_than": ("> ?",)}
-        values = {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}
-    else:
-        clauses = {"is": (">= ?", "< ?"), "greater_than": (">= ?",), "less_than": ("< ?",)}
-        values = {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}
-    tests = " AND ".join(f"{column} {clause}" for clause in clauses[op])
-    return f"({status}{tests})", values[op]
+    reached, within = ("<= ?", "> ?") if sign > 0 else (">= ?", "< ?")
+    clauses = {"is": (reached, within), "greater_than": (reached,), "less_than": (within,)}[op]
+    tests = " AND ".join(f"{column} {clause}" for clause in clauses)
+    return f"({status}{tests})", {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}[op]

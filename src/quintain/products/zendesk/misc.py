@@ -11,16 +11,16 @@ import msgspec
 
 from quintain.resources.database.rows import table_name
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Listing, Refuse, ResourceSpec, Routes
-from quintain.resources.web.rows import count, delete, find, insert, marks, select, shown
-from quintain.resources.web.world import BackgroundJob
+from quintain.resources.web.rows import count, delete, find, marks, select, shown
+from quintain.resources.web.world import BackgroundJob, moment
 
 from . import search
 from . import tables as tb
-from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
+from .account import Conflict, Desk, Invalid, channel, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tickets import TICKETS, audit_shown, based, merge_one, sideload
-from .wire import API, Caller, Refusals, job_status, link, offset_links, only, translate, whole
+from .wire import API, Caller, job_status, link, offset_links, only, translate, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -38,7 +38,7 @@ LATE_S = 60
 def _query(exchange: Exchange) -> list[search.Term]:
     text = exchange.query.get("query", "").strip()
     if not text:
-        raise Refusals.search("The query parameter is missing")
+        raise API.search("The query parameter is missing")
     return search.parse(text)
 
 
@@ -67,11 +67,11 @@ def _order(exchange: Exchange, terms: list[search.Term]) -> tuple[str, bool]:
 def run(world: Desk, exchange: Exchange) -> Any:
     """Lists what fulfils a query, at most 1,000 results."""
     if any(name.startswith("page[") for name in exchange.query):
-        raise Refusals.attribute("page[size] is not supported by search; use search/export")
+        raise API.attribute("page[size] is not supported by search; use search/export")
     terms = _query(exchange)
     size, page = whole(exchange, "per_page", 100, most=100), whole(exchange, "page", 1, most=10**9)
     if page * size > EXPORTED and page > 1:
-        raise Refusals.search("Invalid search: Requested response size was greater than Search Response Limits")
+        raise API.search("Invalid search: Requested response size was greater than Search Response Limits")
     order, down = _order(exchange, terms)
     rows: list[dict[str, Any]] = []
     total, skip = 0, (page - 1) * size
@@ -106,9 +106,9 @@ def export(world: Desk, exchange: Exchange) -> Any:
     kind = exchange.query.get("filter[type]", "")
     terms = _query(exchange)
     if kind not in SPECS:
-        raise Refusals.attribute("filter[type] must be one of ticket, organization, user, group")
+        raise API.attribute("filter[type] must be one of ticket, organization, user, group")
     if any(term.key == "type" and term.value.lower() != kind for term in terms):
-        raise Refusals.attribute("type: in the query of an export must be that of filter[type]")
+        raise API.attribute("type: in the query of an export must be that of filter[type]")
     where, values = _found(world, exchange, kind, terms=terms)
     size = whole(exchange, "page[size]", 100, most=EXPORTED)
     after = exchange.query.get("page[after]", "")
@@ -131,7 +131,7 @@ def _number(cursor: str) -> int:
     try:
         return min(int(base64.b64decode(cursor, validate=True) or b"0"), 2**63 - 1)
     except (binascii.Error, ValueError):
-        raise Refusals.attribute("The cursor is not valid") from None
+        raise API.attribute("The cursor is not valid") from None
 
 
 # -- incremental exports
@@ -229,7 +229,7 @@ def _by_cursor(name: str) -> Any:
                 begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
                 start, last = int(float(begin)), int(rest.strip("|") or 0)
             except (binascii.Error, ValueError, OverflowError):
-                raise Refusals.attribute("The cursor is not valid") from None
+                raise API.attribute("The cursor is not valid") from None
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
         where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"
         found = shown(world.db, kind, where, start, last, size + 1)
@@ -343,17 +343,15 @@ def upload(world: Desk, exchange: Exchange) -> Any:
     """Keeps a file for a comment; a token adds it to an earlier upload."""
     name = exchange.query.get("filename", "")
     if not name:
-        raise Refusals.attribute("filename is required")
+        raise API.attribute("filename is required")
     token = (
         exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
     )
     own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
     expires = world.clock.now + UPLOAD_S
     kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
-    row = tb.StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
-        data=exchange.request.body,
-                     expires=expires)  # fmt: skip
-    insert(world.db, row)
+    data = exchange.request.body
+    world.put(tb.StoredFile, token=own, upload=token, file_name=name, content_type=kind, data=data, expires=expires)
     files = [attachment(one) for one in select(world.db, tb.StoredFile, "upload = ? ORDER BY id", token)]
     shown_files = [based(exchange, msgspec.Raw(msgspec.json.encode(one))) for one in files]
     body = {"token": token, "expires_at": moment(expires), "attachments": shown_files, "attachment": shown_files[-1]}
@@ -364,7 +362,7 @@ def upload(world: Desk, exchange: Exchange) -> Any:
 def remove_upload(world: Desk, exchange: Exchange) -> Any:
     """Drops an upload."""
     if not count(world.db, tb.StoredFile, "upload = ?", exchange.params[0]):
-        raise Refusals.missing()
+        raise API.missing()
     delete(world.db, tb.StoredFile, "upload = ?", exchange.params[0])
 
 
@@ -373,7 +371,7 @@ def show_attachment(world: Desk, exchange: Exchange) -> Any:
     """Shows a file."""
     found = find(world.db, tb.StoredFile, exchange.id)
     if found is None:
-        raise Refusals.missing()
+        raise API.missing()
     return {"attachment": based(exchange, msgspec.Raw(msgspec.json.encode(attachment(found))))}
 
 
@@ -399,7 +397,7 @@ def oauth(world: Desk, exchange: Exchange) -> Any:
         raise Refuse(401, {"error": "invalid_client", "error_description": "The client or the grant is not known"})
     value = hashlib.blake2b(f"o{world.last_id}".encode(), digest_size=32).hexdigest()
     scopes = str(given.get("scope") or "read write")
-    insert(world.db, tb.Token(id=world.new_number(), value=value, user_id=found[0].user_id, scopes=scopes))
+    world.put(tb.Token, value=value, user_id=found[0].user_id, scopes=scopes)
     return {"access_token": value, "token_type": "bearer", "scope": scopes}
 
 

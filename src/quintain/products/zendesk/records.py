@@ -15,7 +15,7 @@ from . import screens as ui
 from . import tables as tb
 from .account import Desk, listed, record
 from .business import COLUMNS, POLICIES, RESOURCES, SCHEDULES
-from .conditions import FIELDS
+from .conditions import CUSTOM_FIELD, FIELDS
 from .misc import ARTICLES
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .screens import Faults, FormField, PageTable, Pairs, Sent, pick
@@ -40,9 +40,7 @@ _LINES: dict[str, tuple[str, ...]] = {
 """Columns of the settings that are lists of lines; conditions have two such lists, `all` and `any`."""
 _LINE = re.compile(rf"({'|'.join(_LINES)})-(all|any|)-(\d{{1,3}})-(\w+)", re.ASCII)
 """Name of a field of a line: setting, list, number and column."""
-_OPERATORS = sorted(
-    {one for known in FIELDS.values() for one in known.operators + known.more} | {"present", "not_present"}
-)
+_OPERATORS = sorted({one for known in (*FIELDS.values(), CUSTOM_FIELD) for one in known.operators + known.more})
 _CHOICES: dict[str, Pairs] = {
     "role": [("end-user", "End user"), ("agent", "Agent"), ("admin", "Administrator")],
     "operator": [(one, one.replace("_", " ")) for one in _OPERATORS],
@@ -124,11 +122,7 @@ def fields_of(world: Desk, kind: RecordKind, row: tb.Json, *, blank: int = 1) ->
 
 def _lines(kind: RecordKind, name: str, value: Any, *, blank: int) -> list[FormField]:
     """Returns one field for each column of each line."""
-    fields = [
-        one
-        for one, about in FIELDS.items()
-        if {"automation": "a", "view": "v"}.get(kind.spec.name, kind.spec.name[0]) in about.kinds
-    ]
+    fields = [one for one, about in FIELDS.items() if kind.spec.name[0] in about.kinds]
     fields = [*actions.ACTIONS.get(kind.spec.name, ())] if name == "actions" else fields
     choices = _CHOICES | {"field": [(one, one.replace("_", " ")) for one in fields]}
     found: list[FormField] = []
@@ -140,25 +134,18 @@ def _lines(kind: RecordKind, name: str, value: Any, *, blank: int) -> list[FormF
                 held = line.get(column)
                 text = held if isinstance(held, str) else "" if held is None else msgspec.json.encode(held).decode()
                 key, label = f"{name}-{part}-{number}-{column}", f"{about}: {column.replace('_', ' ')}"
-                known = choices.get(column)
-                found.append(
-                    pick(key, label, text, options=[("", "-"), *known]) if known else FormField(key, label, text)
-                )
+                known = pick(key, label, text, options=[("", "-"), *choices.get(column, ())])
+                found.append(known if column in choices else FormField(key, label, text))
     return found
 
 
 def _output(value: tb.Json) -> list[FormField]:
     names = ("created", "updated", "status", "priority", "requester", "assignee", "nice_id")
     shown = [one["id"] for one in value.get("columns", [])]
-    orders = [("asc", "Ascending"), ("desc", "Descending")]
+    sorts, orders = [(one, COLUMNS[one]) for one in names], [("asc", "Ascending"), ("desc", "Descending")]
     return [
         FormField("output-columns", "Columns", shown, "choices", [*COLUMNS.items()]),
-        pick(
-            "output-sort_by",
-            "Sort by",
-            value.get("sort_by") or "created",
-            options=[(one, COLUMNS[one]) for one in names],
-        ),
+        pick("output-sort_by", "Sort by", value.get("sort_by") or "created", options=sorts),
         pick("output-sort_order", "Order", value.get("sort_order") or "desc", options=orders),
     ]
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quintain.resources.web.rows import marks
+from quintain.resources.web.world import moment
 
-from .account import Desk, moment, seconds
+from .account import Desk, seconds
 from .tables import PRIORITIES, STATUSES
-from .wire import Caller, Refusals
+from .wire import API, Caller
 
 Clause = tuple[str, list[Any]]
 
@@ -136,7 +137,7 @@ def _date(column: str, term: Term, asker: Asker) -> Clause:
     try:
         begin = moment(seconds(term.value))
     except ValueError:
-        raise Refusals.search(f"Invalid date: {term.value}") from None
+        raise API.search(f"Invalid date: {term.value}") from None
     end = moment(seconds(term.value) + 86_400) if len(term.value) == 10 else begin
     if term.op == ":":
         return (f"{column} >= ? AND {column} < ?", [begin, end]) if end != begin else (f"{column} = ?", [begin])

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from quintain.resources.database import Database
 from quintain.resources.web import TABLES as WEB_TABLES
-from quintain.resources.web.rows import insert, select
+from quintain.resources.web.rows import select
 
 from . import tables as tb
 from .account import channel
@@ -123,13 +123,10 @@ def _schema() -> Database:
     return empty()
 
 
-def _put(world: Zendesk, kind: Any, **fields: Any) -> Any:
-    """Inserts a row with its number and times, and with its title as it was written."""
-    known = {"created_at": world.now, "updated_at": world.now, "raw_title": fields.get("title", "")}
-    more = {name: value for name, value in known.items() if name in kind.__struct_fields__}
-    row = kind(id=world.new_number(), **more, **fields)
-    insert(world.db, row)
-    return row
+def _put(world: Zendesk, kind: Any, /, **fields: Any) -> Any:
+    """Inserts a row, with its title as it was written."""
+    more = {"raw_title": fields["title"]} if "raw_title" in kind.__struct_fields__ else {}
+    return world.put(kind, **more, **fields)
 
 
 def _fill(world: Zendesk, token: str) -> None:

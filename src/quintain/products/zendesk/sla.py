@@ -15,10 +15,11 @@ import msgspec
 
 from quintain.resources.schedule import Calendar, Day
 from quintain.resources.web.rows import find, insert, save, select
+from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import Desk, channel, moment, seconds
-from .conditions import compiled
+from .account import Desk, channel, seconds
+from .conditions import compiled, decoded
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -283,18 +284,13 @@ def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, 
 # -- policies
 
 
-@functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[tb.Json]:
-    return msgspec.json.decode(text, type=list[dict[str, Any]])
-
-
 def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
     """Returns the first policy that holds and has a target for the priority, and its targets by metric."""
     priority = made.ticket.priority
     if priority is None:
         return None, {}
     for record in made.world.db.execute(_POLICIES):
-        targets = {one["metric"]: one for one in _decoded(record[4]) if one.get("priority") == priority}
+        targets = {one["metric"]: one for one in decoded(record[4]) if one.get("priority") == priority}
         if targets and compiled(record[3])(made):
             return record, targets
     return None, {}

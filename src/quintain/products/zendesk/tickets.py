@@ -9,12 +9,13 @@ import msgspec
 
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
+from quintain.resources.web.world import moment
 
 from . import tables as tb
 from .account import Desk, Invalid, channel, listed, record, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .wire import API, Caller, Refusals, only, take
+from .wire import API, Caller, only, take
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -142,8 +143,6 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
 
 
 def _policy_metrics(world: Desk, id: int) -> list[tb.Json]:
-    from .account import moment
-
     metric = find(world.db, tb.Metric, id)
     found: list[tb.Json] = []
     for clock in metric.clocks if metric else []:
@@ -203,7 +202,7 @@ def need(world: Desk, exchange: Exchange, id: int | None = None) -> tb.Ticket:
         return restricted
     found = find(world.db, tb.Ticket, number)
     if found is None or found.deleted:
-        raise Refusals.missing()
+        raise API.missing()
     return found
 
 
@@ -241,7 +240,7 @@ def make(world: Desk, who: tb.User, wanted: tb.Json, *, via: tb.Json | None = No
     if source is None:
         return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
     if source.status != "closed":
-        raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
+        raise Invalid("base", "Follow-up: the source ticket must be closed")
     origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
     ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin, metadata=metadata)
@@ -293,7 +292,7 @@ def restore(world: Desk, exchange: Exchange) -> Any:
     """Restores a deleted ticket."""
     found = find(world.db, tb.Ticket, exchange.id)
     if found is None or not found.deleted:
-        raise Refusals.missing()
+        raise API.missing()
     update(world.db, found, deleted=False, deleted_at=None, deleted_by=None)
     return {}
 
@@ -458,9 +457,9 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     target, given = need(world, exchange), exchange.json
     ids = listed(given.get("ids"))
     if not ids or not all(isinstance(one, int) for one in ids):
-        raise Refusals.attribute("ids must be a list of ticket ids")
+        raise API.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
-        raise Invalid("status", "Status: a solved or closed ticket can't be a merge target", "InvalidValue")
+        raise Invalid("status", "Status: a solved or closed ticket can't be a merge target")
     return API.job(
         world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids]
     )
@@ -470,7 +469,7 @@ def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Js
     """Merges one ticket into another."""
     who, target = actor(world, exchange), find(world.db, tb.Ticket, item["target"])
     if target is None or source.status == "closed" or source.id == target.id:
-        raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
+        raise Invalid("base", f"Ticket {item['id']} cannot be merged")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
     files = [

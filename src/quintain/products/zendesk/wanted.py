@@ -62,7 +62,7 @@ def check(wanted: Mapping[str, Any]) -> None:
     try:
         msgspec.convert(wanted, _TicketInput, strict=False)
     except msgspec.ValidationError as error:
-        raise Invalid("base", f"Ticket: {error}", "InvalidValue") from error
+        raise Invalid("base", f"Ticket: {error}") from error
 
 
 def plain_text(text: str) -> str:

@@ -11,7 +11,7 @@ import hmac
 from typing import Any
 
 from quintain.resources.web import Exchange, ResourceSpec, Routes, request
-from quintain.resources.web.rows import count, insert, select, update
+from quintain.resources.web.rows import count, select, update
 
 from .account import Desk, Invalid, listed
 from .tables import Json, Webhook, WebhookCall
@@ -37,10 +37,7 @@ def invoke(world: Desk, name: str, body: str) -> None:
     """Sends a body to an active webhook, at once after this request."""
     found = select(world.db, Webhook, "ulid = ? AND status = 'active'", name)
     if found:
-        row = WebhookCall(
-            id=world.new_number(), ulid=ulid(world), webhook_id=found[0].id, body=body, created_at=world.now
-        )
-        insert(world.db, row)
+        row = world.put(WebhookCall, ulid=ulid(world), webhook_id=found[0].id, body=body)
         world.later(0.0, "webhook", row.id)
 
 
@@ -86,7 +83,7 @@ def _clean(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any)
     subscriptions = listed(fields.get("subscriptions"))
     if "conditional_ticket_events" in subscriptions and len(subscriptions) > 1:
         words = "Subscriptions: conditional_ticket_events cannot be combined with others"
-        raise Invalid("subscriptions", words, "InvalidValue")
+        raise Invalid("subscriptions", words)
     if row is None:
         fields |= {"ulid": ulid(world), "secret": hashlib.blake2b(f"s{world.last_id}".encode(),
             digest_size=24).hexdigest(),
@@ -124,7 +121,7 @@ def remove(world: Desk, exchange: Exchange) -> Any:
     hook = _need(world, exchange)
     for table in ("zd_triggers", "zd_automations"):
         if world.db.execute(f"SELECT 1 FROM {table} WHERE instr(actions, ?)", hook.ulid):
-            raise Invalid("base", "Webhook: is used by a rule", "InvalidValue")
+            raise Invalid("base", "Webhook: is used by a rule")
     SPEC.remove(world, exchange, hook)
 
 

@@ -26,9 +26,9 @@ from quintain.resources.web import (
 )
 from quintain.resources.web.routes import Route
 from quintain.resources.web.rows import select
-from quintain.resources.web.world import BackgroundJob
+from quintain.resources.web.world import BackgroundJob, moment
 
-from .account import AGENTS, Conflict, Desk, Invalid, moment
+from .account import AGENTS, Conflict, Desk, Invalid
 
 PER_PAGE = 100
 DEEPEST = 10_000
@@ -64,58 +64,11 @@ _BASIC = _CALLER.format("email = ? AND t.user_id IS NULL")
 _BEARER = _CALLER.format("id = t.user_id")
 
 
-class Refusals:
-    """Refusals of the API, each in its own envelope."""
-
-    @staticmethod
-    def missing() -> Refuse:
-        """Returns the refusal for a record that does not exist."""
-        return Refuse(404, {"error": "RecordNotFound", "description": "Not found"})
-
-    @staticmethod
-    def details(details: dict[str, Any]) -> Refuse:
-        """Returns the refusal for invalid fields."""
-        body = {"error": "RecordInvalid", "description": "Record validation errors", "details": details}
-        return Refuse(422, body)
-
-    @staticmethod
-    def attribute(message: str, status: int = 400, title: str = "Invalid attribute") -> Refuse:
-        """Returns the refusal for a parameter."""
-        return Refuse(status, {"error": {"title": title, "message": message}})
-
-    @staticmethod
-    def forbidden() -> Refuse:
-        """Returns the refusal for a caller without the right."""
-        message = "You do not have access to this page. Please contact the account owner of this help desk for help."
-        return Refusals.attribute(f"{message}", 403, "Forbidden")
-
-    @staticmethod
-    def too_many(exchange: Exchange, noun: str) -> Refuse:
-        """Returns the refusal for more than 100 values."""
-        path = exchange.request.path
-        if noun == "users" and "create_many" in path:
-            return Refuse(400, {"error": "TooManyValues", "description": "Maximum 100 users may be created per call"})
-        words = "Parameter  cannot specify more than 100 values"
-        return Refuse(400, {"error": "TooManyValues", "description": words, "max_count": 100})
-
-    @staticmethod
-    def search(message: str) -> Refuse:
-        """Returns the refusal of a search."""
-        return Refuse(422, {"error": "invalid", "description": message})
-
-    @staticmethod
-    def limited(seconds: int) -> Refuse:
-        """Returns the refusal of a caller above a rate limit."""
-        words = "Number of allowed API requests per minute exceeded"
-        body = {"error": "APIRateLimitExceeded", "description": words}
-        return Refuse(429, body, {"retry-after": str(seconds)})
-
-
 def only(db: Database, kind: type[Any], where: str, *values: Any) -> Any:
     """Returns the row that fulfils a condition, or raises the refusal for one that does not exist."""
     found = select(db, kind, where, *values)
     if not found:
-        raise Refusals.missing()
+        raise API.missing()
     return found[0]
 
 
@@ -142,7 +95,7 @@ def permit(caller: Caller, route: Route) -> None:
     """Raises Refuse if a caller lacks the rights that a route needs."""
     rank = RANKS["admin"] if caller.role == "admin" else RANKS["agent"] if caller.is_agent else RANKS["end"]
     if rank < RANKS[route.who or "agent"]:
-        raise Refusals.forbidden()
+        raise API.forbidden()
 
 
 def basic(email: str, token: str) -> str:
@@ -215,7 +168,7 @@ def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
     if len(waits) > 100:
         waits.clear()
     waits[exchange.request.header("authorization")] = world.clock.now + seconds
-    return Refusals.limited(seconds)
+    return API.limited(seconds)
 
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:
@@ -242,11 +195,11 @@ def unknown(world: Desk, exchange: Exchange) -> Refuse:
 def translate(error: Exception) -> Refuse | None:
     """Returns the refusal that an error of the rules means."""
     if isinstance(error, Invalid):
-        return Refusals.details(error.details)
+        return API.details(error.details)
     if isinstance(error, Conflict):
         return Refuse(409, {"error": "UpdateConflict", "description": str(error)})
     if isinstance(error, ToolError):  # A number that no column holds.
-        return Refusals.attribute(str(error))
+        return API.attribute(str(error))
     return None
 
 
@@ -254,21 +207,49 @@ def translate(error: Exception) -> Refuse | None:
 
 
 class Api(Style):
-    """Envelopes of lists and writes, as `ResourceSpec` needs them."""
+    """Refusals, and envelopes of lists and writes, as `ResourceSpec` needs them."""
 
     def missing(self) -> Refuse:
-        """Returns the refusal for a row that does not exist."""
-        return Refusals.missing()
+        """Returns the refusal for a record that does not exist."""
+        return Refuse(404, {"error": "RecordNotFound", "description": "Not found"})
+
+    def details(self, details: dict[str, Any]) -> Refuse:
+        """Returns the refusal for invalid fields."""
+        body = {"error": "RecordInvalid", "description": "Record validation errors", "details": details}
+        return Refuse(422, body)
+
+    def attribute(self, message: str, status: int = 400, title: str = "Invalid attribute") -> Refuse:
+        """Returns the refusal for a parameter."""
+        return Refuse(status, {"error": {"title": title, "message": message}})
+
+    def forbidden(self) -> Refuse:
+        """Returns the refusal for a caller without the right."""
+        message = "You do not have access to this page. Please contact the account owner of this help desk for help."
+        return self.attribute(f"{message}", 403, "Forbidden")
+
+    def too_many(self, exchange: Exchange, noun: str) -> Refuse:
+        """Returns the refusal for more than 100 values."""
+        path = exchange.request.path
+        if noun == "users" and "create_many" in path:
+            return Refuse(400, {"error": "TooManyValues", "description": "Maximum 100 users may be created per call"})
+        words = "Parameter  cannot specify more than 100 values"
+        return Refuse(400, {"error": "TooManyValues", "description": words, "max_count": 100})
+
+    def search(self, message: str) -> Refuse:
+        """Returns the refusal of a search."""
+        return Refuse(422, {"error": "invalid", "description": message})
+
+    def limited(self, seconds: int) -> Refuse:
+        """Returns the refusal of a caller above a rate limit."""
+        words = "Number of allowed API requests per minute exceeded"
+        body = {"error": "APIRateLimitExceeded", "description": words}
+        return Refuse(429, body, {"retry-after": str(seconds)})
 
     def invalid(self, details: dict[str, list[tuple[str, str]]]) -> Refuse:
         """Returns the refusal for invalid fields."""
-        return Refusals.details(
+        return self.details(
             {name: [{"description": text, "error": error} for text, error in found] for name, found in details.items()}
         )
-
-    def stamp(self, world: Desk, /) -> str:
-        """Returns the present time."""
-        return world.now
 
     def page(
         self, world: Desk, exchange: Exchange, listing: Listing, /, *, key: str, sortable: tuple[str, ...] = ()
@@ -293,9 +274,9 @@ class Api(Style):
         text = exchange.query.get("ids", "")
         words = [word for word in text.split(",") if word.strip()]
         if len(words) > PER_PAGE:
-            raise Refusals.too_many(exchange, noun)
+            raise API.too_many(exchange, noun)
         if not words or not all(word.strip().isdecimal() for word in words):
-            raise Refusals.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
+            raise API.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
         return [min(int(word), 2**63 - 1) for word in words]
 
     def created(self, world: Desk, exchange: Exchange, /, *, body: dict[str, Any], url: str) -> HttpResponse:
@@ -311,11 +292,11 @@ class Api(Style):
         noun = kind.rpartition(" ")[2]
         given = cast(object, items)
         if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast(list[object], given)):
-            raise Refusals.attribute(f"{noun} must be a list of objects")
+            raise API.attribute(f"{noun} must be a list of objects")
         if not items:
-            raise Refusals.attribute(f"{noun} must not be empty")
+            raise API.attribute(f"{noun} must not be empty")
         if len(items) > PER_PAGE:
-            raise Refusals.too_many(exchange, noun)
+            raise API.too_many(exchange, noun)
         if world.db.execute("SELECT count(*) FROM web_jobs WHERE status = 'queued'")[0][0] >= 30:
             raise Refuse(
                 429, {"error": "TooManyJobs", "description": "Too many jobs are queued"}, {"retry-after": "10"}
@@ -337,7 +318,7 @@ def whole(exchange: Exchange, name: str, default: int, *, most: int) -> int:
     """
     text = exchange.query.get(name, "").strip() or str(default)
     if not text.lstrip("-").isdecimal():
-        raise Refusals.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
+        raise API.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
     return min(max(1, int(text[:18])), most)
 
 

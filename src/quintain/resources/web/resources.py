@@ -14,7 +14,7 @@ import msgspec
 from .messages import HttpResponse, Refuse
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, count, delete, find, insert, marks, save, shown
+from .rows import WebRow, count, delete, find, marks, save, shown
 
 
 class Style(Protocol):
@@ -42,10 +42,6 @@ class Style(Protocol):
 
     def job(self, world: Any, exchange: Any, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a background job and returns the answer."""
-        ...
-
-    def stamp(self, world: Any, /) -> str:
-        """Returns the present time as rows hold it."""
         ...
 
 
@@ -175,7 +171,7 @@ class ResourceSpec:
     def _count(self, world: Any, exchange: Any) -> Any:
         more, values = self.scope(world, exchange) if self.scope else ("1", ())
         found = count(world.db, self.row, f"{self.where} AND {more}", *values)
-        return {"count": {"value": found, "refreshed_at": self.style.stamp(world)}}
+        return {"count": {"value": found, "refreshed_at": world.now}}
 
     def _show(self, world: Any, exchange: Any) -> Any:
         if self.scope:
@@ -216,10 +212,7 @@ class ResourceSpec:
     def create(self, world: Any, exchange: Any, fields: dict[str, Any]) -> Any:
         """Creates a row from the fields of a request."""
         values = self._checked(world, exchange, fields, row=None)
-        now = self.style.stamp(world)
-        stamps = {name: now for name in ("created_at", "updated_at") if name in self.row.__struct_fields__}
-        row = self.row(id=world.new_number(), **(stamps | values))
-        insert(world.db, row)
+        row = world.put(self.row, **values)
         if self.after:
             self.after(world, exchange, row, before=None)
         return row
@@ -230,7 +223,7 @@ class ResourceSpec:
         for name, value in self._checked(world, exchange, fields, row=row).items():
             setattr(row, name, value)
         if row != before and "updated_at" in self.row.__struct_fields__:
-            row.updated_at = self.style.stamp(world)
+            row.updated_at = world.now
         save(world.db, row, before)
         if self.after:
             self.after(world, exchange, row, before=before)

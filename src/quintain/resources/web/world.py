@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
@@ -21,7 +22,7 @@ from quintain.resources.database.lease import Use
 from .messages import HttpRequest, HttpResponse, Refuse, answer
 from .rates import Rates
 from .routes import Route, Routes
-from .rows import WebRow, find, insert, select, update
+from .rows import T, WebRow, find, insert, select, update
 
 ID_STEP = 128
 """Distance of the identifiers made in one request."""
@@ -231,7 +232,19 @@ class Web(qn.State):
         self.last_id += ID_STEP
         return self.last_id
 
+    def put(self, kind: type[T], /, **fields: Any) -> T:
+        """Inserts a row with the next identifier; `created_at` and `updated_at` are now, where it has them."""
+        stamps = {name: self.now for name in ("created_at", "updated_at") if name in kind.__struct_fields__}
+        row = kind(id=self.new_number(), **(stamps | fields))
+        insert(self.db, row)
+        return row
+
     # -- time
+
+    @property
+    def now(self) -> str:
+        """Present time as rows hold it."""
+        return moment(self.clock.now)
 
     def _pass(self, asked: HttpRequest) -> None:
         """Advances the clock: to the request's own moment, or by a step, or by the wait that was asked for."""
@@ -296,8 +309,7 @@ class Web(qn.State):
 
     def start_job(self, name: str, kind: str, items: list[Any], *, caller: int) -> BackgroundJob:
         """Starts a job that works on one item after the other, `ITEM_S` each."""
-        job = BackgroundJob(id=self.new_number(), name=name, kind=kind, caller=caller, items=items)
-        insert(self.db, job)
+        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, items=items)
         self.later(self.step_s + ITEM_S, "job", job.id)
         return job
 
@@ -308,16 +320,17 @@ class Web(qn.State):
         result = worker(self, job.caller, job.done, item=job.items[job.done]) if job.items else None
         results = [*job.results, result] if job.items else []
         is_over = len(results) >= len(job.items)
-        update(
-            self.db,
-            job,
-            done=len(results),
-            results=results,
-            status="completed" if is_over else "working",
-            ended=self.clock.now if is_over else None,
-        )
-        if not is_over:
+        update(self.db, job, done=len(results), results=results, status="completed" if is_over else "working")
+        if is_over:
+            update(self.db, job, ended=self.clock.now)
+        else:
             self.later(ITEM_S, "job", number)
+
+
+@functools.lru_cache(maxsize=4096)
+def moment(at: float) -> str:
+    """Returns a time as rows hold it: whole seconds of UTC, such as 2026-01-05T09:00:00Z."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @functools.cache
