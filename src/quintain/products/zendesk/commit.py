@@ -120,7 +120,6 @@ def commit(
     wanted: Mapping[str, Any],
     via: tb.Json | None = None,
     by_system: bool = False,
-    metadata: tb.Json | None = None,
     before_triggers: Callable[[Update], None] | None = None,
 ) -> tuple[tb.Ticket, tb.Audit]:
     """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the audit of all that.
@@ -132,7 +131,6 @@ def commit(
         wanted: Fields as the API takes them, `comment` included.
         via: Channel of the update.
         by_system: True to change tags and fields of a closed ticket.
-        metadata: Custom metadata of the audit.
         before_triggers: Further changes, made after those that are wanted; automations use it.
 
     Raises:
@@ -154,7 +152,7 @@ def commit(
         now.via = made.via
     made.metric = sla.metric_of(world, now, before)
     _run_rules(made, before_triggers)
-    return _write(made, metadata)
+    return _write(made, record(wanted.get("metadata")))
 
 
 def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -> None:
@@ -180,7 +178,7 @@ def _may_change(ticket: tb.Ticket, wanted: Mapping[str, Any], *, by_system: bool
         raise Conflict("Safe Update prevented the update due to outdated ticket data")
 
 
-def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]:
+def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
     world, ticket = made.world, made.ticket
     sla.follow(made)
     for fill in made.final:
@@ -191,7 +189,7 @@ def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]
         ticket_id=ticket.id,
         created_at=world.now,
         author_id=made.actor.id,
-        metadata={"system": SYSTEM, "custom": metadata or {}},
+        metadata={"system": SYSTEM, "custom": metadata},
         events=made.events,
         via=made.via,
     )
@@ -214,17 +212,11 @@ def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]
 
 
 def _blank(world: Desk, actor: tb.User) -> tb.Ticket:
-    form = world.db.execute('SELECT id FROM zd_ticket_forms WHERE "default" = 1 LIMIT 1')
-    brand = world.db.execute('SELECT id FROM zd_brands WHERE "default" = 1 LIMIT 1')
-    return tb.Ticket(
-        id=0,
-        created_at=world.now,
-        updated_at=world.now,
-        requester_id=actor.id,
-        submitter_id=actor.id,
-        ticket_form_id=form[0][0] if form else None,
-        brand_id=brand[0][0] if brand else None,
-    )
+    tables = (("ticket_form_id", "zd_ticket_forms"), ("brand_id", "zd_brands"))
+    known = {name: world.db.execute(f'SELECT id FROM {table} WHERE "default" = 1 LIMIT 1') for name, table in tables}
+    defaults = {name: found[0][0] for name, found in known.items() if found}
+    who = {"requester_id": actor.id, "submitter_id": actor.id}
+    return tb.Ticket(id=0, created_at=world.now, updated_at=world.now, **who, **defaults)
 
 
 # -- 2. what is wanted
@@ -450,12 +442,9 @@ def _imply(made: Update, wanted: Mapping[str, Any]) -> None:
             ticket.group_id = groups[0]
         if ticket.status == "new" and "status" not in wanted:
             ticket.status = "open"
-    if ticket.group_id != old_group and ticket.assignee_id is not None and ticket.group_id is not None:
-        members = select(
-            world.db, tb.GroupMembership, "user_id = ? AND group_id = ?", ticket.assignee_id, ticket.group_id
-        )
-        if not members:
-            ticket.assignee_id = None
+    moved = ticket.group_id != old_group and ticket.group_id is not None and ticket.assignee_id is not None
+    if moved and ticket.group_id not in world.groups_of(ticket.assignee_id):
+        ticket.assignee_id = None
     said = made.comment is not None and not made.comment.by_agent
     if before is not None and said and before.status in {"pending", "hold", "solved"} and "status" not in wanted:
         ticket.status = "open"

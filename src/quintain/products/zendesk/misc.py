@@ -30,6 +30,7 @@ EXPORTED = 1000
 """Records of a page of an export."""
 LATE_S = 60
 """An export refuses to begin later than so many seconds ago."""
+_WHOLE = {"next_page": None, "previous_page": None}
 
 
 # -- search
@@ -79,11 +80,7 @@ def run(world: Desk, exchange: Exchange) -> Any:
         where, values = _found(world, exchange, kind, terms=terms)
         number = count(world.db, SPECS[kind].row, where, *values)
         if len(rows) < size and skip < total + number:
-            by = (
-                order
-                if kind == "ticket" or order in {"id", "coalesce(created_at, '')", "coalesce(updated_at, '')"}
-                else "id"
-            )
+            by = order if kind == "ticket" or order.startswith(("coalesce(created", "coalesce(updated")) else "id"
             listing = Listing(SPECS[kind].row, where, values, (by,), descending=down)
             text = f"{where} {listing.sorting()} LIMIT ? OFFSET ?"
             found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
@@ -119,12 +116,8 @@ def export(world: Desk, exchange: Exchange) -> Any:
     cursor = base64.b64encode(str(found[-1]["id"]).encode()).decode() if found else after or None
     rows = [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
     links = {"prev": None, "next": link(exchange, **{"page[after]": cursor}) if more else None}
-    return {
-        "results": rows,
-        "facets": None,
-        "meta": {"has_more": more, "after_cursor": cursor, "before_cursor": None},
-        "links": links,
-    }
+    meta = {"has_more": more, "after_cursor": cursor, "before_cursor": None}
+    return {"results": rows, "facets": None, "meta": meta, "links": links}
 
 
 def _number(cursor: str) -> int:
@@ -142,30 +135,25 @@ def _start(world: Desk, exchange: Exchange) -> int:
     if not text.isdecimal():
         raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
     if int(text) > world.clock.now - LATE_S:
-        raise Refuse(
-            422,
-            {"error": "InvalidValue", "description": "Too recent start_time. Use a start_time older than 60 seconds"},
-        )
+        words = "Too recent start_time. Use a start_time older than 60 seconds"
+        raise Refuse(422, {"error": "InvalidValue", "description": words})
     return int(text)
 
 
+_SECONDS = "CAST(strftime('%s', {}) AS INTEGER)"
 _EXPORTS: dict[str, tuple[str, Any]] = {
     # Seconds since epoch by which rows are exported.
-    "tickets": ("generated_timestamp", tb.Ticket),
-    "users": ("CAST(strftime('%s', updated_at) AS INTEGER)", tb.User),
-    "organizations": ("CAST(strftime('%s', updated_at) AS INTEGER)", ORGANIZATIONS.row),
-    "ticket_metric_events": ("CAST(strftime('%s', time) AS INTEGER)", tb.MetricEvent),
-    "ticket_events": ("CAST(strftime('%s', created_at) AS INTEGER)", tb.Audit),
-}
+    "tickets": ("generated_timestamp", tb.Ticket), "users": (_SECONDS.format("updated_at"), tb.User),
+    "organizations": (_SECONDS.format("updated_at"), tb.Organization),
+    "ticket_metric_events": (_SECONDS.format("time"), tb.MetricEvent),
+    "ticket_events": (_SECONDS.format("created_at"), tb.Audit),
+}  # fmt: skip
 
 
 def _decorated(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if name == "ticket_metric_events":
-        more = dict(
-            world.db.execute(
-                f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})", *(r["id"] for r in rows)
-            )
-        )
+        sql = f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})"
+        more = dict(world.db.execute(sql, *(row["id"] for row in rows)))
         return [{**row, **msgspec.json.decode(more[row["id"]])} for row in rows]
     if name == "ticket_events":
         found = select(world.db, tb.Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
@@ -312,12 +300,7 @@ WORKERS: dict[str, Any] = {
 def jobs(world: Desk, exchange: Exchange) -> Any:
     """Lists the latest jobs."""
     rows = select(world.db, BackgroundJob, "1 ORDER BY id DESC LIMIT 100")
-    return {
-        "job_statuses": [job_status(exchange, one) for one in rows],
-        "next_page": None,
-        "previous_page": None,
-        "count": len(rows),
-    }
+    return {"job_statuses": [job_status(exchange, one) for one in rows], **_WHOLE, "count": len(rows)}
 
 
 @route("GET", "/api/v2/job_statuses/show_many", who="agent")
@@ -408,7 +391,7 @@ def locales(world: Desk, exchange: Exchange) -> Any:
     rows = [{"url": f"{exchange.base}/api/v2/locales/{name}.json", "id": number, "locale": name, "name": title,
              "native_name": title, "presentation_name": title, "rtl": False, "default": number == 1} for number, name,
              title in known]  # fmt: skip
-    return {"locales": rows, "next_page": None, "previous_page": None, "count": len(rows)}
+    return {"locales": rows, **_WHOLE, "count": len(rows)}
 
 
 RATINGS = ResourceSpec(name="satisfaction_rating", row=tb.SatisfactionRating, path="/api/v2/satisfaction_ratings",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from copy import copy
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -54,11 +55,10 @@ class Interval(msgspec.Struct):
 
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
-    found = find(world.db, tb.Schedule, schedule_id) or next(
-        iter(select(world.db, tb.Schedule, "1 ORDER BY id LIMIT 1")), None
-    )
-    if found is None:
+    known = select(world.db, tb.Schedule, "1 ORDER BY id IS NOT ?, id LIMIT 1", schedule_id)
+    if not known:
         return _ALWAYS_OPEN
+    found = known[0]
     holidays = select(world.db, tb.Holiday, "schedule_id = ? ORDER BY id", found.id)
     days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
     return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
@@ -67,8 +67,6 @@ def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
 @functools.lru_cache(maxsize=256)
 def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
     """Returns business hours; raises UsageError if the zone does not exist or intervals overlap."""
-    import datetime as dt
-
     hours: dict[str, list[tuple[int, int]]] = {day: [] for day in _WEEK}
     for one in msgspec.json.decode(intervals):
         start, end = int(one["start_time"]), int(one["end_time"])
@@ -81,10 +79,8 @@ def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], 
             for day, spans in hours.items() if spans}  # fmt: skip
     dates: dict[str, Day] = {}
     for name, first, last in holidays:
-        date = dt.date.fromisoformat(first)
-        while date <= dt.date.fromisoformat(last):
-            dates[date.isoformat()] = Day(name)
-            date += dt.timedelta(days=1)
+        for number in range((date.fromisoformat(last) - date.fromisoformat(first)).days + 1):
+            dates[(date.fromisoformat(first) + timedelta(number)).isoformat()] = Day(name)
     return Calendar(zone=zone, hours=week, dates=dates)
 
 
@@ -102,9 +98,8 @@ def metric_of(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> tb.Me
     found = find(world.db, tb.Metric, ticket.id) if before is not None else None
     if found is not None:
         return found
-    return tb.Metric(
-        id=ticket.id, ticket_id=ticket.id, created_at=world.now, updated_at=world.now, since=world.clock.now
-    )
+    stamps = {"created_at": world.now, "updated_at": world.now}
+    return tb.Metric(id=ticket.id, ticket_id=ticket.id, since=world.clock.now, **stamps)
 
 
 def count(made: Update) -> None:
@@ -177,11 +172,8 @@ def _status(made: Update, hours: Calendar) -> None:
 
 
 def _waits(metric: tb.Metric) -> None:
-    for name, states in (
-        ("agent_wait", ("pending",)),
-        ("requester_wait", ("new", "open", "hold")),
-        ("on_hold", ("hold",)),
-    ):
+    kinds = {"agent_wait": ("pending",), "requester_wait": ("new", "open", "hold"), "on_hold": ("hold",)}
+    for name, states in kinds.items():
         spent = [metric.counted.get(state, [0.0, 0.0]) for state in states]
         setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
 
@@ -199,7 +191,7 @@ def _run(made: Update, hours: Hours) -> None:
     status, metric = made.ticket.status, made.metric
     if made.before is None:
         for name in ("first_reply_time", *ALWAYS):
-            _emit(made, name, 0, type="measure")
+            _emit(made, tb.SlaClock(name, 0, "", 0.0), "measure")
     for name, states in ALWAYS.items():
         clock = _clock(metric, name)
         if clock is None and status not in _ENDED:
@@ -250,7 +242,7 @@ def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
     # Of the metrics that repeat, an ended clock without a breach to report is not needed any more.
     made.metric.clocks = [one for one in made.metric.clocks if one.metric != name or one.state != "done"]
     made.metric.clocks.append(clock)
-    _emit(made, name, instance, type="activate")
+    _emit(made, clock, "activate")
     return clock
 
 
@@ -263,22 +255,20 @@ def _move(made: Update, clock: tb.SlaClock, state: str, *, hours: Hours) -> None
         clock.business_s += hours().between(clock.since, now)
     clock.state, clock.since = state, now
     verb = {"active": "activate", "paused": "pause", "done": "fulfill"}[state]
-    _emit(made, clock.metric, clock.instance, type=verb)
+    _emit(made, clock, verb)
     if state == "done":
         clock.breach_at = None
         spent = minutes(clock.calendar_s, clock.business_s)
-        _emit(made, clock.metric, clock.instance, type="update_status", status=spent)
+        _emit(made, clock, "update_status", status=spent)
 
 
-def _emit(made: Update, name: str, instance: int, *, type: str, **more: Any) -> None:
-    made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
+def _emit(made: Update, clock: tb.SlaClock, type: str, **more: Any) -> None:
+    made.metric_events.append(_event(made.world, made.ticket.id, clock, type=type, **more))
 
 
-def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: tb.Json) -> Any:
-    return tb.MetricEvent(
-        id=world.new_number(), ticket_id=ticket_id, metric=EVENT_METRICS.get(name, name), instance_id=instance,
-        type=type, time=world.now, more=more,
-    )  # fmt: skip
+def _event(world: Desk, ticket_id: int, clock: tb.SlaClock, *, type: str, **more: Any) -> Any:
+    about = {"metric": EVENT_METRICS.get(clock.metric, clock.metric), "instance_id": clock.instance}
+    return tb.MetricEvent(id=world.new_number(), ticket_id=ticket_id, type=type, time=world.now, more=more, **about)
 
 
 # -- policies
@@ -307,22 +297,15 @@ def _target(made: Update, hours: Hours) -> None:
             continue
         found = targets.get(old.metric)
         target, business = (int(found["target"]), bool(found.get("business_hours"))) if found else (None, False)
-        clock = old
-        if (old.target, old.business_hours, old.policy_id) != (
-            target,
-            business,
-            policy[0] if found and policy else None,
-        ):
-            clock = metric.clocks[index] = copy(old)
-            _retarget(made, clock, policy if found else None, target=target, business=business)
-        breach = _breach(clock, hours, at)
-        if breach is not None and breach <= at:
-            clock = metric.clocks[index] = copy(clock)
+        clock, by = copy(old), policy if found else None
+        if (old.target, old.business_hours, old.policy_id) != (target, business, by[0] if by else None):
+            _retarget(made, clock, by, target=target, business=business)
+        clock.breach_at = _breach(clock, hours, at)
+        if clock.breach_at is not None and clock.breach_at <= at:
             clock.breached, clock.breach_at = True, None
-            _emit(made, clock.metric, clock.instance, type="breach", deleted=False)
-        elif clock.breach_at != breach:
-            clock = metric.clocks[index] = copy(clock)
-            clock.breach_at = breach
+            _emit(made, clock, "breach", deleted=False)
+        if clock != old:
+            metric.clocks[index] = clock
         if clock.breach_at is not None:
             due.append(clock.breach_at)
     following = moment(min(due)) if due else None
@@ -345,7 +328,7 @@ def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | No
     if policy:
         details = {"id": policy[0], "title": policy[1], "description": policy[2]}
         sla = {"target": target, "business_hours": business, "policy": details}
-        _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
+        _emit(made, clock, "apply_sla", sla=sla)
     if values[0] == values[1]:
         return
     via = channel("rule", "sla_target_change", id=clock.policy_id, title=policy[1] if policy else None)
@@ -372,9 +355,7 @@ def breach(world: Desk, ticket_id: int) -> None:
     for clock in metric.clocks:
         if clock.breach_at is not None and clock.breach_at <= now:
             clock.breached, clock.breach_at = True, None
-            more = {"deleted": False}
-            row = _event(world, ticket_id, clock.metric, instance=clock.instance, type="breach", more=more)
-            insert(world.db, row)
+            insert(world.db, _event(world, ticket_id, clock, type="breach", deleted=False))
     due = [clock.breach_at for clock in metric.clocks if clock.breach_at is not None]
     metric.next_breach = moment(min(due)) if due else None
     save(world.db, metric, before)

@@ -12,7 +12,7 @@ from quintain.resources.web.rows import count, find, marks, select, shown, updat
 from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import Desk, Invalid, channel, listed, record, whole_number
+from .account import Desk, Invalid, channel, listed, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .wire import API, Caller, only, take
@@ -127,8 +127,9 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
             found = shown(world.db, spec.row, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
             body[name] = spec.decorated(world, exchange, found)
     for row in rows:
+        metric = metrics_of(world, exchange, "id = ?", row["id"])[0] if wanted & {"metric_sets", "dates"} else {}
         if "metric_sets" in wanted:
-            row["metric_set"] = metrics_of(world, exchange, "id = ?", row["id"])[0]
+            row["metric_set"] = metric
         if "slas" in wanted:
             row["slas"] = {"policy_metrics": _policy_metrics(world, row["id"])}
         if "comment_count" in wanted:
@@ -136,7 +137,6 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
         if "incident_counts" in wanted:
             row["incident_count"] = count(world.db, tb.Ticket, "problem_id = ? AND deleted = 0", row["id"])
         if "dates" in wanted:
-            metric = metrics_of(world, exchange, "id = ?", row["id"])[0]
             names = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at",
                      "assigned_at", "solved_at", "latest_comment_added_at")  # fmt: skip
             row["dates"] = {name: metric[name] for name in names}
@@ -233,17 +233,16 @@ def create(world: Desk, exchange: Exchange) -> Any:
     return result(world, exchange, ticket, audit=audit)
 
 
-def make(world: Desk, who: tb.User, wanted: tb.Json, *, via: tb.Json | None = None) -> tuple[tb.Ticket, tb.Audit]:
+def make(world: Desk, who: tb.User, wanted: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
     """Creates a ticket, which may follow up a closed one."""
     source = find(world.db, tb.Ticket, whole_number(wanted.get("via_followup_source_id")))
-    metadata = record(wanted.get("metadata"))
     if source is None:
-        return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
+        return commit(world, who, None, wanted=wanted)
     if source.status != "closed":
         raise Invalid("base", "Follow-up: the source ticket must be closed")
     origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin, metadata=metadata)
+    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin)
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
 
@@ -254,10 +253,8 @@ def change(world: Desk, exchange: Exchange) -> Any:
     caller = exchange.caller
     take(world, exchange, "ticket updates", limit=100, period_s=60)
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
-    wanted = exchange.part("ticket")
-    ticket, audit = commit(
-        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=record(wanted.get("metadata"))
-    )
+    wanted, before = exchange.part("ticket"), need(world, exchange)
+    ticket, audit = commit(world, actor(world, exchange), before, wanted=wanted)
     return result(world, exchange, ticket, audit=audit)
 
 
@@ -273,18 +270,10 @@ def deleted(world: Desk, exchange: Exchange) -> Any:
     found = API.page(world, exchange, Listing(tb.Ticket, "deleted = 1"), key="rows", sortable=("id",))
     sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"
     users = {one.id: one.name for one in select(world.db, tb.User)}
-    rows = [
-        {
-            "id": number,
-            "subject": subject,
-            "deleted_at": at,
-            "actor": {"id": by, "name": users.get(by)},
-            "previous_state": "open",
-        }
-        for number, subject, at, by in world.db.execute(sql, *(row["id"] for row in found["rows"]))
-    ]
-    del found["rows"]
-    return {"deleted_tickets": rows, **found}
+    rows = world.db.execute(sql, *(row["id"] for row in found.pop("rows")))
+    more = [{"actor": {"id": by, "name": users.get(by)}, "previous_state": "open"} for *_, by in rows]
+    shown = [dict(zip(("id", "subject", "deleted_at"), row, strict=False)) for row in rows]
+    return {"deleted_tickets": [row | rest for row, rest in zip(shown, more, strict=True)], **found}
 
 
 @route("PUT", "/api/v2/deleted_tickets/{id}/restore", who="agent")
@@ -357,20 +346,18 @@ def show_metrics(world: Desk, exchange: Exchange) -> Any:
     return {"ticket_metric": metrics_of(world, exchange, "id = ?", need(world, exchange).id)[0]}
 
 
-@route(
-    "GET",
-    "/api/v2/tickets/{id}/collaborators",
-    "/api/v2/tickets/{id}/email_ccs",
-    "/api/v2/tickets/{id}/followers",
-    who="agent",
-)
-def collaborators(world: Desk, exchange: Exchange) -> Any:
-    """Lists the CCs and followers of a ticket."""
-    ticket, last = need(world, exchange), exchange.request.path.removesuffix(".json").rpartition("/")[2]
-    ids = {"email_ccs": ticket.email_cc_ids, "followers": ticket.follower_ids}.get(
-        last, ticket.email_cc_ids + ticket.follower_ids
-    )
-    return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+def _people(*names: str) -> Any:
+    def people(world: Desk, exchange: Exchange) -> Any:
+        ticket = need(world, exchange)
+        ids = [one for name in names for one in getattr(ticket, name)]
+        return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+
+    return people
+
+
+for _path, *_columns in (("collaborators", "email_cc_ids", "follower_ids"), ("email_ccs", "email_cc_ids"),
+                         ("followers", "follower_ids")):  # fmt: skip
+    ROUTES.add("GET", f"/api/v2/tickets/{{id}}/{_path}", _people(*_columns), who="agent")
 
 
 @route("GET", "/api/v2/tickets/{id}/incidents", who="agent")
@@ -417,9 +404,8 @@ def show_tags(world: Desk, exchange: Exchange) -> Any:
 
 def _retag(name: str) -> Any:
     def retag(world: Desk, exchange: Exchange) -> Any:
-        ticket, _ = commit(
-            world, actor(world, exchange), need(world, exchange), wanted={name: exchange.json.get("tags") or []}
-        )
+        ticket = need(world, exchange)
+        TICKETS.update(world, exchange, ticket, fields={name: exchange.json.get("tags") or []})
         return {"tags": ticket.tags}
 
     return retag
@@ -441,9 +427,8 @@ def tags(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/autocomplete/tags", who="agent")
 def autocomplete_tags(world: Desk, exchange: Exchange) -> Any:
     """Lists the tags that begin with a text."""
-    sql = (
-        "SELECT DISTINCT t.value FROM zd_tickets, json_each(tags) t WHERE substr(t.value, 1, ?) = ? ORDER BY 1 LIMIT 20"
-    )
+    tables, begins = "zd_tickets, json_each(tags) t", "substr(t.value, 1, ?) = ?"
+    sql = f"SELECT DISTINCT t.value FROM {tables} WHERE {begins} ORDER BY 1 LIMIT 20"
     text = exchange.query.get("name", "").lower()
     return {"tags": [name for (name,) in world.db.execute(sql, len(text), text)]}
 
@@ -460,9 +445,8 @@ def merge(world: Desk, exchange: Exchange) -> Any:
         raise API.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
         raise Invalid("status", "Status: a solved or closed ticket can't be a merge target")
-    return API.job(
-        world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids]
-    )
+    items = [{**given, "target": target.id, "ids": None, "id": one} for one in ids]
+    return API.job(world, exchange, "merge tickets", items=items)
 
 
 def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Json) -> None:
@@ -472,26 +456,19 @@ def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Js
         raise Invalid("base", f"Ticket {item['id']} cannot be merged")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
-    files = [
-        file for one in select(world.db, tb.Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
-    ]
-    words = (
-        item.get("target_comment")
-        or f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
-    )
+    said = select(world.db, tb.Comment, "ticket_id = ? ORDER BY id", source.id)
+    files = [file for one in said for file in one.attachments]
+    usual = f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
+    words = item.get("target_comment") or usual
     wanted: tb.Json = {"comment": {"body": words, "public": public[0]}}
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
     via = channel("web", "merge", ticket_id=source.id, subject=source.subject)
     _, audit = commit(world, who, target, wanted=wanted, via=via)
     if files:
-        world.db.execute(
-            "UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id
-        )
-    words = (
-        item.get("source_comment")
-        or f'This request was closed and merged into request #{target.id} "{target.subject}".'
-    )
+        update(world.db, only(world.db, tb.Comment, "audit_id = ?", audit.id), attachments=files)
+    usual = f'This request was closed and merged into request #{target.id} "{target.subject}".'
+    words = item.get("source_comment") or usual
     via = channel("web", "merge", ticket_id=target.id, subject=target.subject)
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip

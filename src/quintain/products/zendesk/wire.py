@@ -25,7 +25,7 @@ from quintain.resources.web import (
     offset_page,
 )
 from quintain.resources.web.routes import Route
-from quintain.resources.web.rows import select
+from quintain.resources.web.rows import count, select
 from quintain.resources.web.world import BackgroundJob, moment
 
 from .account import AGENTS, Conflict, Desk, Invalid
@@ -114,8 +114,8 @@ def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
     if not found or (found[0][7] is not None and found[0][7] <= world.clock.now) or found[0][8]:
         raise wrong
     scopes = {scope.rpartition(":")[2] for scope in found[0][6].split()}
-    if ("read" if method == "GET" else "write") not in scopes:
-        words = "You are missing the following required scopes: " + ("read" if method == "GET" else "write")
+    if (needed_scope := "read" if method == "GET" else "write") not in scopes:
+        words = f"You are missing the following required scopes: {needed_scope}"
         raise Refuse(403, {"error": "Forbidden", "description": words})
     return Caller(*found[0][:6])
 
@@ -259,10 +259,8 @@ class Api(Style):
         if any(name.startswith("page[") for name in query):
             return by_cursor(world, exchange, listing, key=key, sortable=sortable)
         if (by := query.get("sort_by")) in sortable or (by is None and query.get("sort_order") and sortable):
-            order = (by,) if by else listing.order
-            listing = msgspec.structs.replace(
-                listing, order=order, descending=query.get("sort_order", "asc").lower() == "desc"
-            )
+            order, down = (by,) if by else listing.order, query.get("sort_order", "asc").lower() == "desc"
+            listing = msgspec.structs.replace(listing, order=order, descending=down)
         return by_offset(world, exchange, listing, key=key)
 
     def many(self, exchange: Exchange, /, *, noun: str) -> list[int]:
@@ -297,10 +295,9 @@ class Api(Style):
             raise API.attribute(f"{noun} must not be empty")
         if len(items) > PER_PAGE:
             raise API.too_many(exchange, noun)
-        if world.db.execute("SELECT count(*) FROM web_jobs WHERE status = 'queued'")[0][0] >= 30:
-            raise Refuse(
-                429, {"error": "TooManyJobs", "description": "Too many jobs are queued"}, {"retry-after": "10"}
-            )
+        if count(world.db, BackgroundJob, "status = 'queued'") >= 30:
+            words = {"error": "TooManyJobs", "description": "Too many jobs are queued"}
+            raise Refuse(429, words, {"retry-after": "10"})
         world.last_id += 1
         name = "V3-" + hashlib.md5(f"job {world.last_id}".encode(), usedforsecurity=False).hexdigest()
         world.last_id -= 1
@@ -331,12 +328,7 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
     size = whole(exchange, "per_page", PER_PAGE, most=PER_PAGE)
     page = whole(exchange, "page", 1, most=10**9)
     if page * size > DEEPEST and page > 1:
-        error = {
-            "code": "InvalidPaginationDepth",
-            "title": "Invalid Pagination Depth",
-            "detail": f"Number of resources exceeds {DEEPEST}; use cursor pagination instead",
-        }
-        raise Refuse(400, {"errors": [error]})
+        raise _paging("Depth", f"Number of resources exceeds {DEEPEST}; use cursor pagination instead")
     found = offset_page(world.db, listing, page=page, size=size)
     return {key: found.rows, **offset_links(exchange, page, size, total=found.total)}
 
@@ -344,11 +336,13 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
 def offset_links(exchange: Exchange, page: int, size: int, *, total: int) -> dict[str, Any]:
     """Returns the keys that a page by its number ends with."""
     following = link(exchange, page=page + 1) if page * size < total else None
-    return {
-        "next_page": following,
-        "previous_page": link(exchange, page=page - 1) if page > 1 else None,
-        "count": total,
-    }
+    before = link(exchange, page=page - 1) if page > 1 else None
+    return {"next_page": following, "previous_page": before, "count": total}
+
+
+def _paging(what: str, detail: str) -> Refuse:
+    error = {"code": f"InvalidPagination{what}", "title": f"Invalid Pagination {what}", "detail": detail}
+    return Refuse(400, {"errors": [error]})
 
 
 def link(exchange: Exchange, **changes: Any) -> str:
@@ -369,10 +363,7 @@ def by_cursor(
     """
     query = exchange.query
     size = whole(exchange, "page[size]", PER_PAGE, most=10**9)
-    invalid = Refuse(
-        400, {"errors": [{"code": "InvalidPaginationParameter", "title": "Invalid Pagination Parameter",
-                          "detail": "page[size], page[after], page[before] or sort is not valid"}]},
-    )  # fmt: skip
+    invalid = _paging("Parameter", "page[size], page[after], page[before] or sort is not valid")
     if size > PER_PAGE or ("page[after]" in query and "page[before]" in query):
         raise invalid
     if sort := query.get("sort"):
@@ -415,23 +406,17 @@ def _decoded(cursor: str | None, order: str, listing: Listing) -> list[Any] | No
 # -- jobs
 
 
+_VERBS = {"create": "Creating", "update": "Updating", "delete": "Deleting", "merge": "Working on"}
+
+
 def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
     """Returns a job as an answer shows it."""
-    noun = job.kind.partition(" ")[2].removesuffix("s")
-    verb = {"create": "Creating", "update": "Updating", "delete": "Deleting"}.get(
-        job.kind.partition(" ")[0], "Working on"
-    )
+    verb, _, noun = job.kind.partition(" ")
     message = None
     if job.status == "working":
-        message = f"{verb} {noun} #{job.done}"
+        message = f"{_VERBS[verb]} {noun.removesuffix('s')} #{job.done}"
     if job.ended is not None:
         message = f"Completed at {moment(job.ended)[:-1].replace('T', ' ')} +0000"
-    return {
-        "id": job.name,
-        "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json",
-        "total": len(job.items),
-        "progress": job.done or None,
-        "status": job.status,
-        "message": message,
-        "results": job.results if job.status == "completed" else None,
-    }
+    results = job.results if job.status == "completed" else None
+    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": len(job.items),
+            "progress": job.done or None, "status": job.status, "message": message, "results": results}  # fmt: skip
