@@ -27,7 +27,6 @@ CHANGED = ("changed", "not_changed", "value", "value_previous", "not_value", "no
 TAGS = ("includes", "not_includes")
 WORDS = (*TAGS, *EQUAL)
 HOURS = ("is", "less_than", "greater_than")
-COUNTS = (*HOURS,)
 CUSTOM = (*ORDERED, "present", "not_present", *TAGS, "within_previous_n_days")
 
 VIA = {"web": 0, "email": 4, "api": 5, "rule": 8, "linked_problem": 9, "merge": 19, "batch": 20, "recovered": 21,
@@ -54,46 +53,33 @@ class Field(NamedTuple):
 _TIMES = ("NEW", "OPEN", "PENDING", "HOLD", "SOLVED", "CLOSED", "assigned_at", "updated_at", "requester_updated_at",
           "assignee_updated_at", "due_date", "until_due_date", "sla_next_breach_at",
           "until_sla_next_breach_at")  # fmt: skip
+_BUSINESS = "_business_hours"
 
-FIELDS: dict[str, Field] = {
-    "group_id": Field(EQUAL, "tavs", "Group", CHANGED),
-    "assignee_id": Field(EQUAL, "tavs", "Assignee", CHANGED),
-    "requester_id": Field(EQUAL, "tavs", "Requester", CHANGED),
-    "organization_id": Field(EQUAL, "tavs", "Organization", CHANGED),
-    "status": Field(ORDERED, "tav", "Status", CHANGED),
-    "priority": Field(ORDERED, "tav", "Priority", CHANGED),
-    "type": Field(EQUAL, "tavs", "Type", CHANGED),
-    "ticket_type_id": Field(EQUAL, "tavs", "Type", CHANGED),
-    "current_tags": Field(TAGS, "tavs", "Tags"),
-    "custom_status_id": Field((*TAGS, *EQUAL), "tavs", "Ticket status", CHANGED),
-    "via_id": Field(EQUAL, "tavs", "Channel"),
-    "current_via_id": Field(EQUAL, "t", "Update via"),
-    "recipient": Field(EQUAL, "tav", "Received at"),
-    "ticket_form_id": Field(EQUAL, "tavs", "Form", CHANGED),
-    "brand_id": Field(EQUAL, "tavs", "Brand", CHANGED),
-    "locale_id": Field(EQUAL, "tav", "Requester's language"),
-    "satisfaction_score": Field(("is", "is_not", "less_than", "greater_than"), "tav", "Satisfaction", CHANGED),
-    "ticket_is_public": Field(EQUAL, "tav", "Privacy"),
-    "update_type": Field(EQUAL, "t", "Ticket"),
-    "comment_is_public": Field(EQUAL, "t", "Comment"),
-    "role": Field(EQUAL, "t", "Current user"),
-    "requester_role": Field(EQUAL, "t", "Requester's role"),
-    "subject_includes_word": Field(WORDS, "t", "Subject text"),
-    "comment_includes_word": Field(WORDS, "t", "Comment text"),
-    "description_includes_word": Field(WORDS, "t", "Description"),
-    "attachment": Field(EQUAL, "t", "Attachment"),
-    "cc": Field(EQUAL, "t", "CC"),
-    "reopens": Field(COUNTS, "t", "Reopens"),
-    "replies": Field(COUNTS, "t", "Agent replies"),
-    "agent_stations": Field(COUNTS, "t", "Assignee stations"),
-    "group_stations": Field(COUNTS, "t", "Group stations"),
-    "in_business_hours": Field(EQUAL, "t", "Within business hours"),
-    "within_schedule": Field(EQUAL, "t", "Within schedule"),
-    "exact_created_at": Field(("less_than", "less_than_equal", "greater_than", "greater_than_equal"), "s", "Created"),
-} | {
-    name + suffix: Field(HOURS, "av", f"Hours since {name.lower()}") for name in _TIMES for suffix in ("",
-        "_business_hours")
+_KNOWN: dict[tuple[tuple[str, ...], str, tuple[str, ...]], str] = {
+    (EQUAL, "tavs", CHANGED): "group_id assignee_id requester_id organization_id type ticket_type_id=Type "
+                              "ticket_form_id=Form brand_id",
+    (ORDERED, "tav", CHANGED): "status priority satisfaction_score=Satisfaction",
+    (TAGS, "tavs", ()): "current_tags=Tags",
+    ((*TAGS, *EQUAL), "tavs", CHANGED): "custom_status_id=Ticket_status",
+    (EQUAL, "tavs", ()): "via_id=Channel",
+    (EQUAL, "tav", ()): "recipient=Received_at locale_id=Requester's_language ticket_is_public=Privacy",
+    (EQUAL, "t", ()): "current_via_id=Update_via update_type=Ticket comment_is_public=Comment role=Current_user "
+                      "requester_role=Requester's_role attachment cc=CC in_business_hours=Within_business_hours "
+                      "within_schedule",
+    (WORDS, "t", ()): "subject_includes_word=Subject_text comment_includes_word=Comment_text "
+                      "description_includes_word=Description",
+    (HOURS, "t", ()): "reopens replies=Agent_replies agent_stations=Assignee_stations group_stations",
+    (HOURS, "av", ()): " ".join(f"{one}{end}=Hours_since_{one.lower()}" for one in _TIMES for end in ("", _BUSINESS)),
+    (("less_than", "less_than_equal", "greater_than", "greater_than_equal"), "s", ()): "exact_created_at=Created",
 }  # fmt: skip
+"""Fields by their operators, kinds and further operators, each with its title if that is not its name."""
+FIELDS = {
+    name: Field(
+        operators, kinds, title.replace("_", " ") or name.removesuffix("_id").replace("_", " ").capitalize(), more
+    )
+    for (operators, kinds, more), words in _KNOWN.items()
+    for name, _, title in (word.partition("=") for word in words.split())
+}
 CUSTOM_FIELD = Field(CUSTOM, "tavs", "Custom field", CHANGED)
 _ORDER = {"status": STATUSES, "priority": PRIORITIES, "satisfaction_score": ("unoffered", "offered", "bad", "good")}
 _ENDING = ("status", "type", "group_id", "assignee_id", "requester_id")
@@ -114,7 +100,7 @@ def faults(kind: str, conditions: Any) -> str:
     for one in (*listed(given.get("all")), *listed(given.get("any"))):
         if wrong := _fault(kind, record(one)):
             return wrong
-    named = {str(one["field"]).removesuffix("_business_hours") for one in listed(given.get("all"))}
+    named = {str(one["field"]).removesuffix(_BUSINESS) for one in listed(given.get("all"))}
     if kind in {"view", "automation"} and not named & {*_ENDING, *STATUSES_UPPER}:
         return "You must select at least one of Status, Type, Group, Assignee or Requester in the all conditions"
     if kind == "automation" and not named & {*_TIMES}:
@@ -373,7 +359,7 @@ def sql(conditions: Json, now: Now) -> tuple[str, tuple[Any, ...]]:
 
 def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
     name, op, value = condition["field"], condition.get("operator", "is"), condition.get("value")
-    if name.removesuffix("_business_hours") in _TIMES:
+    if name.removesuffix(_BUSINESS) in _TIMES:
         return _hours(name, op, int(value or 0), now=now)
     if name == "current_tags":
         words = str(value or "").lower().split()
@@ -434,8 +420,8 @@ def _compared(name: str, column: str, op: str, *, wanted: str | None) -> tuple[s
 
 
 def _hours(name: str, op: str, hours: int, *, now: Now) -> tuple[str, Sequence[Any]]:
-    business = name.endswith("_business_hours")
-    name = name.removesuffix("_business_hours")
+    business = name.endswith(_BUSINESS)
+    name = name.removesuffix(_BUSINESS)
     status = ""
     if name in STATUSES_UPPER:
         status, column = f"status = '{name.lower()}' AND ", _METRIC.format("m.status_updated_at")

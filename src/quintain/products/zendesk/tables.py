@@ -290,10 +290,5 @@ Article = _table("Article", "Article of the help center.", f"""
     title!+ body+ locale+=en-us author_id:int?+ draft:bool+ section_id:int?+ label_names:texts+ {_STAMPS}""")
 # fmt: on
 
-TABLES: tuple[type[WebRow], ...] = (
-    User, Identity, Token, Organization, AgentGroup, GroupMembership, OrganizationMembership,
-    Ticket, Audit, Comment, Metric, MetricEvent,
-    Trigger, TriggerCategory, Automation, Macro, TicketView, SlaPolicy, Schedule, Holiday,
-    TicketField, UserField, OrganizationField, TicketForm, CustomStatus, Brand,
-    Webhook, WebhookCall, SatisfactionRating, SuspendedTicket, StoredFile, Mail, Article,
-)  # fmt: skip
+TABLES: tuple[type[WebRow], ...] = tuple(ZdRow.__subclasses__())
+"""All tables, in the order in which they stand here."""
