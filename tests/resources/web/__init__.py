@@ -143,6 +143,7 @@ class Library(SHELF, HttpTool):  # type: ignore[misc, valid-type]
         translate=lambda error: None,
         acts={"note": lambda world, number: world.notes.append([world.clock.now, number])},
         workers={"create books": _create_book},
+        trouble=lambda world, exchange, kind: Refuse(503, {"error": kind}),
     )
 
     notes: list[list[float]] = []

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from quintain.resources.database import Database
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
 from quintain.resources.web.look import Look
 from quintain.resources.web.rows import find, select
@@ -14,6 +15,8 @@ from quintain.resources.web.rows import find, select
 from .tables import GroupMembership, User
 
 AGENTS = ("agent", "admin")
+LAG_S = 60.0
+"""Seconds between the moments of which stale counts are, where no index lags."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -74,6 +77,7 @@ class Desk(HttpTool):
         indexed_at: Time of the base, whose text `zd_words` holds; empty without an index.
         viewed: Views whose count was asked before; the first answer does not know it.
         look: Variant of the pages.
+        indexed: Content of the last index, while one lags behind; at most one.
     """
 
     subdomain: str = "acme"
@@ -84,6 +88,29 @@ class Desk(HttpTool):
     indexed_at: str = ""
     viewed: list[int] = []
     look: Look = Look()
+    indexed: list[Database] = []
+
+    def pass_time(self, asked: HttpRequest) -> None:
+        """Advances the clock; where an index lags, it is renewed at each multiple of the lag."""
+        lag = self.noise.lag_s or LAG_S * bool(self.noise.stale)
+        before, content = self.clock.now, self.db.fork() if lag else None
+        super().pass_time(asked)
+        if content is not None and self.clock.now // lag > before // lag:
+            self.indexed = [content]
+
+    def searched(self) -> Database:
+        """Returns what a search sees."""
+        return self._behind() if self.noise.lag_s else self.db
+
+    def counted(self) -> Database:
+        """Returns what a count sees."""
+        return self._behind() if self.met.next(self.noise, "stale") else self.db
+
+    def _behind(self) -> Database:
+        found = self.indexed[0] if self.indexed else self.db
+        if found.image is not self.db.image:
+            self.met.untold = "stale"
+        return found
 
     def user(self, id: int | None) -> User | None:
         """Returns a user who was not deleted for good."""

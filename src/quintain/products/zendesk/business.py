@@ -373,7 +373,7 @@ def _counted(world: Desk, exchange: Exchange, view: Any) -> tb.Json:
     value = None
     if view.id in {0, *world.viewed}:
         listing = listing_of(world, exchange, view)
-        value = count(world.db, tb.Ticket, listing.where, *listing.values)
+        value = count(world.counted(), tb.Ticket, listing.where, *listing.values)
     else:
         world.viewed = [*world.viewed[-99:], view.id]
     url, pretty = f"{exchange.base}/api/v2/views/{view.id}/count.json", "..." if value is None else str(value)

@@ -69,7 +69,7 @@ def run(world: Desk, exchange: Exchange) -> Any:
     """Lists what fulfils a query, at most 1,000 results."""
     if any(name.startswith("page[") for name in exchange.query):
         raise API.attribute("page[size] is not supported by search; use search/export")
-    terms = _query(exchange)
+    terms, db = _query(exchange), world.searched()
     size, page = whole(exchange, "per_page", 100, most=100), whole(exchange, "page", 1, most=10**9)
     if page * size > EXPORTED and page > 1:
         raise API.search("Invalid search: Requested response size was greater than Search Response Limits")
@@ -78,12 +78,12 @@ def run(world: Desk, exchange: Exchange) -> Any:
     total, skip = 0, (page - 1) * size
     for kind in _kinds(terms):
         where, values = _found(world, exchange, kind, terms=terms)
-        number = count(world.db, SPECS[kind].row, where, *values)
+        number = count(db, SPECS[kind].row, where, *values)
         if len(rows) < size and skip < total + number:
             by = order if kind == "ticket" or order.startswith(("coalesce(created", "coalesce(updated")) else "id"
             listing = Listing(SPECS[kind].row, where, values, (by,), descending=down)
             text = f"{where} {listing.sorting()} LIMIT ? OFFSET ?"
-            found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
+            found = shown(db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
             rows += [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
         total += number
     return {"results": rows, "facets": None, **offset_links(exchange, page, size, total=total)}
@@ -92,9 +92,9 @@ def run(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/search/count", who="agent")
 def run_count(world: Desk, exchange: Exchange) -> Any:
     """Counts what fulfils a query."""
-    terms = _query(exchange)
+    terms, db = _query(exchange), world.searched()
     pairs = [(kind, _found(world, exchange, kind, terms=terms)) for kind in _kinds(terms)]
-    return {"count": sum(count(world.db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
+    return {"count": sum(count(db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
 
 
 @route("GET", "/api/v2/search/export", who="agent", limit="export")
@@ -111,7 +111,7 @@ def export(world: Desk, exchange: Exchange) -> Any:
     after = exchange.query.get("page[after]", "")
     last = _number(after)
     text = f"{where} AND id > ? ORDER BY id LIMIT ?"
-    found = shown(world.db, SPECS[kind].row, text, *values, last, size + 1)
+    found = shown(world.searched(), SPECS[kind].row, text, *values, last, size + 1)
     more, found = len(found) > size, found[:size]
     cursor = base64.b64encode(str(found[-1]["id"]).encode()).decode() if found else after or None
     rows = [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]

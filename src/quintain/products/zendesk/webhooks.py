@@ -48,6 +48,8 @@ def deliver(world: Desk, argument: Any) -> None:
     if not hook:
         return
     status, wait = _post(world, hook[0], row)
+    if world.met.next(world.noise, "duplicate"):
+        _post(world, hook[0], row)
     attempts = [*row.attempts, {"id": f"{row.ulid}{len(row.attempts)}", "invocation_id": row.ulid,
         "occurred_at": world.now,
                                 "response": {"status": status},

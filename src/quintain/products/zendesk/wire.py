@@ -36,6 +36,9 @@ DEEPEST = 10_000
 RANKS = {"anyone": 0, "end": 1, "agent": 2, "admin": 3}
 OWN_LIMITS = {"incremental": (10, 60.0), "view": (5, 60.0), "export": (100, 60.0)}
 """Limits of single endpoints: requests and seconds."""
+TROUBLE_S = 2
+"""Seconds that planned trouble asks a caller to wait."""
+_TICKETS = ("/api/v2/tickets/{id}", "/agent/tickets/{id}")
 
 
 class Caller(NamedTuple):
@@ -163,12 +166,23 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
         raise _limited(world, exchange, status.reset)
 
 
-def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
+def _limited(world: Desk, exchange: Exchange, seconds: int, refusal: Refuse | None = None) -> Refuse:
     waits = world.throttle.waits
     if len(waits) > 100:
         waits.clear()
     waits[exchange.request.header("authorization")] = world.clock.now + seconds
-    return API.limited(seconds)
+    return refusal or API.limited(seconds)
+
+
+def trouble(world: Desk, exchange: Exchange, kind: str) -> Refuse | None:
+    """Returns the refusal of planned trouble. Somebody else can be faster with one ticket only."""
+    route = exchange.route
+    if kind == "conflict":
+        is_change = route is not None and route.writes and route.path in _TICKETS
+        return translate(Conflict("Ticket was updated by somebody else in the meantime")) if is_change else None
+    down = {"error": "ServiceUnavailable", "description": "The service is temporarily unavailable"}
+    refusal = Refuse(503, down, {"retry-after": str(TROUBLE_S)}) if kind == "unavailable" else None
+    return _limited(world, exchange, TROUBLE_S, refusal)
 
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:

@@ -120,7 +120,7 @@ def _number(world: Desk, exchange: Exchange, view: Any) -> str:
     """Returns the number of a view's tickets, counted up to a thousand."""
     listing = listing_of(world, exchange, view)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM zd_tickets WHERE {listing.where} LIMIT 1001)"
-    number = world.db.execute(sql, *listing.values)[0][0]
+    number = world.counted().execute(sql, *listing.values)[0][0]
     return "1000+" if number > 1000 else str(number)
 
 

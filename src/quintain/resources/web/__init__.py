@@ -5,6 +5,7 @@
     rows         rows of tables as structs and as JSON
     pages        lists by offset and by cursor
     rates        rate limits as plain data
+    noise        operational noise: planned refusals, stale answers, duplicates
     world        the world: one database, one clock, one transaction per request; calls due later; jobs
     tools        the tool `http`, and tools made from routes
 resources    declared resources: list, show, create, update, delete and the rest
@@ -21,6 +22,7 @@ so an episode forks with its database, and its requests replay it.
 from __future__ import annotations
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
+from .noise import Noise
 from .pages import CursorPage, Listing, OffsetPage, cursor_page, offset_page
 from .rates import Forced, Rates
 from .resources import ResourceSpec, Style
@@ -39,6 +41,7 @@ __all__ = [
     "HttpResponse",
     "HttpTool",
     "Listing",
+    "Noise",
     "OffsetPage",
     "Product",
     "Rates",

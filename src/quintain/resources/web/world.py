@@ -20,6 +20,7 @@ from quintain.resources.database import Database, Indexed
 from quintain.resources.database.lease import Use
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer
+from .noise import QUIET, REFUSALS, Met, Noise
 from .rates import Rates
 from .routes import Route, Routes
 from .rows import T, WebRow, find, insert, select, update
@@ -151,6 +152,7 @@ class Product:
         translate: Returns the refusal that an error of the product's rules means; None for a bug.
         acts: Functions that `Due` rows name; each receives the world and the argument.
         workers: Functions that work on an item of a job: world, caller, index and item to a result.
+        trouble: Returns the refusal of a request by planned trouble of a kind; None if it cannot meet such.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Product:
     translate: Callable[[Exception], Refuse | None]
     acts: Mapping[str, Callable[[Any, Any], None]]
     workers: Mapping[str, Callable[..., dict[str, Any]]]
+    trouble: Callable[[Any, Exchange, str], Refuse | None]
 
 
 class Web(qn.State):
@@ -174,6 +177,8 @@ class Web(qn.State):
         last_id: Identifier that was given last.
         alarm: Number of the timer in the clock; 0 if none is set.
         due: Time of that timer.
+        noise: Trouble that is planned.
+        met: What has been met of it.
     """
 
     product: ClassVar[Product]
@@ -184,6 +189,8 @@ class Web(qn.State):
     last_id: int = 33_144_692_244_371
     alarm: int = 0
     due: float = math.inf
+    noise: Noise = QUIET
+    met: Met = msgspec.field(default_factory=Met)
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
         """Handles one request.
@@ -192,7 +199,7 @@ class Web(qn.State):
             Exception: Any but Refuse is a bug of the world.
         """
         product = self.product_of(asked.host)
-        self._pass(asked)
+        self.pass_time(asked)
         self.last_id += ID_GAP
         exchange = Exchange(asked, f"http://{asked.host or product.name + '.localhost'}", dict(asked.query))
         try:
@@ -217,10 +224,20 @@ class Web(qn.State):
             product.admit(self, exchange)
             if route is None:
                 raise product.unknown(self, exchange)
+            if self.noise != QUIET:
+                self._trouble(product, exchange)
             body = route.handler(self, exchange)
         if is_writing:
             self.arm()
         return answer(body, exchange.status or route.status)
+
+    def _trouble(self, product: Product, exchange: Exchange) -> None:
+        """Refuses a request if that is planned, but never two in a row."""
+        kinds = [kind for kind in REFUSALS if self.met.next(self.noise, kind)]
+        found = product.trouble(self, exchange, kinds[0]) if kinds and not self.met.refused else None
+        self.met.refused, self.met.untold = found is not None, kinds[0] if found is not None else ""
+        if found is not None:
+            raise found
 
     def product_of(self, host: str) -> Product:
         """Returns the product that a host names; the first one if it names none."""
@@ -246,7 +263,7 @@ class Web(qn.State):
         """Present time as rows hold it."""
         return moment(self.clock.now)
 
-    def _pass(self, asked: HttpRequest) -> None:
+    def pass_time(self, asked: HttpRequest) -> None:
         """Advances the clock: to the request's own moment, or by a step, or by the wait that was asked for."""
         now = self.clock.now
         if asked.moment is not None:
