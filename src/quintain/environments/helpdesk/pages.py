@@ -25,7 +25,7 @@ from quintain.task import Call, Task, Tasks
 from quintain.tools import collect
 
 from . import tasks as api
-from .draft import Case
+from .draft import Case, Truth
 from .family import FAMILIES, Intent
 from .state import HOST, HelpdeskPages
 
@@ -251,8 +251,13 @@ class PagesCase(Case):
         driver.play(driver.sign_in)
         for intent in self.intents:
             driver.play(functools.partial(driver.perform, intent))
-        self.calls = driver.calls
+        self.calls, self.spent_s = driver.calls, driver.world.clock.now - self.desk.clock.now
         return answer
+
+    def truth(self) -> Truth:
+        """Returns the goals; the time is at least that of the solution, which planned refusals can make long."""
+        found = super().truth()
+        return msgspec.structs.replace(found, budget_s=max(found.budget_s, self.spent_s))
 
     def task(self, id: str, *, answer: str, tags: dict[str, str]) -> Task[Any]:
         """Returns the finished task, which offers the tools of a browser alone."""

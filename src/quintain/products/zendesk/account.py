@@ -91,12 +91,12 @@ class Desk(HttpTool):
     indexed: list[Database] = []
 
     def pass_time(self, asked: HttpRequest) -> None:
-        """Advances the clock; where an index lags, it is renewed at each multiple of the lag."""
+        """Advances the clock; where an index lags, the first request after each multiple of the lag renews it."""
         lag = self.noise.lag_s or LAG_S * bool(self.noise.stale)
-        before, content = self.clock.now, self.db.fork() if lag else None
+        content = [self.db.fork()] if lag else []
         super().pass_time(asked)
-        if content is not None and self.clock.now // lag > before // lag:
-            self.indexed = [content]
+        if lag and self.met.counts.get("index") != int(self.clock.now // lag):
+            self.indexed, self.met.counts["index"] = content, int(self.clock.now // lag)
 
     def searched(self) -> Database:
         """Returns what a search sees."""
