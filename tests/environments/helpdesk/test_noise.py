@@ -18,7 +18,14 @@ DIALS: dict[str, dict[str, Any]] = {
     "rate_limited": {"rate_limited": 0.3}, "unavailable": {"unavailable": 0.3}, "conflict": {"conflict": 0.6},
     "duplicate": {"duplicate": 1.0}, "stale": {"stale": 1.0}, "lag_s": {"lag_s": 60.0},
 }  # fmt: skip
-EVERY = {"rate_limited": 0.2, "unavailable": 0.2, "conflict": 0.3, "duplicate": 0.5, "stale": 0.5, "lag_s": 60.0}
+EVERY: dict[str, Any] = {
+    "rate_limited": 0.2,
+    "unavailable": 0.2,
+    "conflict": 0.3,
+    "duplicate": 0.5,
+    "stale": 0.5,
+    "lag_s": 60.0,
+}
 
 
 def play(env: qn.Environment[Any], place: int) -> qn.Trace:
@@ -77,6 +84,7 @@ def test_planned_refusals_cost_no_reward_of_a_step() -> None:
 
 
 def test_a_dial_is_a_known_one_in_its_range() -> None:
-    for wrong in ({"rate_limited": 1.5}, {"lag": 60.0}, {"lag_s": -1.0}, {"twin": "stale_cache", "conflict": 0.1}):
+    unknown: dict[str, Any] = {"twin": "stale_cache", "conflict": 0.1}
+    for wrong in ({"rate_limited": 1.5}, {"lag": 60.0}, {"lag_s": -1.0}, unknown):
         with pytest.raises(UsageError):
-            make(**wrong)  # type: ignore[arg-type]
+            make(**wrong)

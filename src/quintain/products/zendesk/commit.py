@@ -213,10 +213,11 @@ def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
 
 def _blank(world: Desk, actor: tb.User) -> tb.Ticket:
     tables = (("ticket_form_id", "zd_ticket_forms"), ("brand_id", "zd_brands"))
-    known = {name: world.db.execute(f'SELECT id FROM {table} WHERE "default" = 1 LIMIT 1') for name, table in tables}
-    defaults = {name: found[0][0] for name, found in known.items() if found}
-    who = {"requester_id": actor.id, "submitter_id": actor.id}
-    return tb.Ticket(id=0, created_at=world.now, updated_at=world.now, **who, **defaults)
+    made = tb.Ticket(id=0, created_at=world.now, updated_at=world.now, requester_id=actor.id, submitter_id=actor.id)
+    for name, table in tables:
+        for (number,) in world.db.execute(f'SELECT id FROM {table} WHERE "default" = 1 LIMIT 1'):
+            setattr(made, name, number)
+    return made
 
 
 # -- 2. what is wanted

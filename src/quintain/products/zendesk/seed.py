@@ -139,7 +139,7 @@ def _fill(world: Zendesk, token: str) -> None:
     name = "Default Ticket Form"
     _put(world, tb.TicketForm, name=name, display_name=name, default=True, ticket_field_ids=fields)
     category = _put(world, tb.TriggerCategory, name="Initial Category", position=1)
-    kinds = ((tb.Trigger, TRIGGERS, {"category_id": str(category.id)}), (tb.Automation, AUTOMATIONS, {}))
+    kinds: Any = ((tb.Trigger, TRIGGERS, {"category_id": str(category.id)}), (tb.Automation, AUTOMATIONS, {}))
     for kind, rules, more in kinds:
         for position, (title, conditions, actions, active) in enumerate(rules, 1):
             about = {"title": title, "conditions": conditions, "actions": actions, "position": position}

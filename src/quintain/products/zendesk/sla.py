@@ -98,8 +98,8 @@ def metric_of(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> tb.Me
     found = find(world.db, tb.Metric, ticket.id) if before is not None else None
     if found is not None:
         return found
-    stamps = {"created_at": world.now, "updated_at": world.now}
-    return tb.Metric(id=ticket.id, ticket_id=ticket.id, since=world.clock.now, **stamps)
+    at, now = world.clock.now, world.now
+    return tb.Metric(id=ticket.id, ticket_id=ticket.id, created_at=now, updated_at=now, since=at)
 
 
 def count(made: Update) -> None:

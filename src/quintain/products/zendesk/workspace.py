@@ -272,7 +272,7 @@ def _page(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent, **mor
         pick("macro", "Macro", text_of(sent, "macro"), options=[("", "-"), *ui.options(world, _MACROS)]),
         pick("then", "After submitting", text_of(sent, "then"), options=_NEXT),
     ]
-    shared = {"ticket": ticket, "draft": draft, "foot": foot, "buttons": _submits(world, ticket, draft.status),
+    shared: tb.Json = {"ticket": ticket, "draft": draft, "foot": foot, "buttons": _submits(world, ticket, draft.status),
               "view": text_of(sent, "view"), "source": "", "about": None}  # fmt: skip
     return ui.show(world, exchange, "ticket", **(shared | more))
 

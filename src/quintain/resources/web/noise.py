@@ -44,7 +44,7 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def plans(self, kind: str, number: int) -> bool:
         """Returns whether thing `number` of a kind, from 0, meets trouble."""
         drawn = hashlib.blake2b(f"{self.seed}/{kind}/{number}".encode(), digest_size=8).digest()
-        return int.from_bytes(drawn, "little") < getattr(self, kind) * 2**64
+        return bool(int.from_bytes(drawn, "little") < getattr(self, kind) * 2**64)
 
 
 QUIET = Noise()
