@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from quintain.resources.database import Database
+from quintain.resources.database.standing import known
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
 from quintain.resources.web.look import Look
 from quintain.resources.web.rows import find, select
@@ -123,7 +124,7 @@ class Desk(HttpTool):
     def default_status(self, status: str) -> int | None:
         """Returns the status that agents see for a category, if none is chosen."""
         sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
-        return next((number for (number,) in self.db.execute(sql, status)), None)
+        return next((number for (number,) in known(self.db, sql, status)), None)
 
     def groups_of(self, user_id: int | None) -> list[int]:
         """Returns the groups of an agent, the default one first."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from quintain.resources.database.standing import known
 from quintain.resources.web.rows import find, marks, select
 from quintain.resources.web.world import moment
 
@@ -63,7 +64,7 @@ def _rules(
 def run_triggers(made: Update) -> None:
     """Runs the triggers in order; after one that changed the ticket, all that have not run are asked again."""
     db = made.world.db
-    rules = _rules(tuple(db.execute(_TRIGGERS)), tuple(db.execute(_CATEGORIES)))
+    rules = _rules(tuple(known(db, _TRIGGERS)), tuple(known(db, _CATEGORIES)))
     fired: set[int] = set()
     ticket = made.ticket
     again = True

@@ -172,7 +172,7 @@ def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, 
     zone = fields.get("time_zone", row.time_zone if row else "UTC")
     try:
         intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
-        hours_of(zone, msgspec.json.encode(intervals), ())
+        hours_of(zone, msgspec.json.encode(intervals).decode(), ())
     except (msgspec.ValidationError, UsageError) as error:
         raise Invalid("base", f"Schedule: {error}") from error
     fields["intervals"] = msgspec.to_builtins(intervals)

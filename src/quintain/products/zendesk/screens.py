@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from markupsafe import Markup
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Refuse, Routes, answer
 from quintain.resources.web.html import Templates, form
 from quintain.resources.web.look import Look
@@ -241,7 +242,8 @@ def _words(body: tb.Json) -> str:
 
 def options(world: Desk, sql: str, *values: Any) -> Pairs:
     """Returns keys and names as options of a field."""
-    return [(str(key), str(name)) for key, name in world.db.execute(sql, *values)]
+    found = world.db.execute(sql, *values) if values else known(world.db, sql)
+    return [(str(key), str(name)) for key, name in found]
 
 
 # -- sessions

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from quintain.resources.database.standing import known
 from quintain.resources.schedule import Calendar, Day
-from quintain.resources.web.rows import find, insert, save, select
+from quintain.resources.web.rows import find, insert, save
 from quintain.resources.web.world import moment
 
 from . import tables as tb
@@ -40,6 +41,8 @@ ALWAYS = {
 METRICS = (*ALWAYS, "first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time")
 _ENDED = ("solved", "closed")
 _WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_SCHEDULE = "SELECT id, time_zone, intervals FROM zd_schedules ORDER BY id IS NOT ?, id LIMIT 1"
+_HOLIDAYS = "SELECT name, start_date, end_date FROM zd_holidays WHERE schedule_id = ? ORDER BY id"
 _POLICIES = "SELECT id, title, description, filter, policy_metrics FROM zd_sla_policies ORDER BY position, id"
 
 
@@ -55,17 +58,13 @@ class Interval(msgspec.Struct):
 
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
-    known = select(world.db, tb.Schedule, "1 ORDER BY id IS NOT ?, id LIMIT 1", schedule_id)
-    if not known:
-        return _ALWAYS_OPEN
-    found = known[0]
-    holidays = select(world.db, tb.Holiday, "schedule_id = ? ORDER BY id", found.id)
-    days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
-    return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
+    for number, zone, intervals in known(world.db, _SCHEDULE, schedule_id):
+        return hours_of(zone, intervals, tuple(known(world.db, _HOLIDAYS, number)))
+    return _ALWAYS_OPEN
 
 
 @functools.lru_cache(maxsize=256)
-def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
+def hours_of(zone: str, intervals: str, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
     """Returns business hours; raises UsageError if the zone does not exist or intervals overlap."""
     hours: dict[str, list[tuple[int, int]]] = {day: [] for day in _WEEK}
     for one in msgspec.json.decode(intervals):
@@ -279,7 +278,7 @@ def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
     priority = made.ticket.priority
     if priority is None:
         return None, {}
-    for record in made.world.db.execute(_POLICIES):
+    for record in known(made.world.db, _POLICIES):
         targets = {one["metric"]: one for one in decoded(record[4]) if one.get("priority") == priority}
         if targets and compiled(record[3])(made):
             return record, targets

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
 from quintain.resources.web.world import moment
@@ -41,7 +42,7 @@ def actor(world: Desk, exchange: Exchange) -> tb.User:
 
 def show_tickets(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sql = "SELECT id FROM zd_ticket_fields WHERE active = 1 AND removable = 1 ORDER BY position, id"
-    fields = [(number, str(number)) for (number,) in world.db.execute(sql)]
+    fields = [(number, str(number)) for (number,) in known(world.db, sql)]
     return [_ticket(row, fields) for row in rows]
 
 
@@ -208,7 +209,7 @@ def need(world: Desk, exchange: Exchange, id: int | None = None) -> tb.Ticket:
 
 def result(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, audit: tb.Audit) -> dict[str, Any]:
     """Returns the answer to a write."""
-    return {"ticket": TICKETS.one(world, exchange, ticket.id), "audit": audit_shown(world, exchange, audit)}
+    return {"ticket": TICKETS.of(world, exchange, ticket), "audit": audit_shown(world, exchange, audit)}
 
 
 # -- single tickets

@@ -14,6 +14,7 @@ import xxhash
 
 from quintain.errors import ToolError
 from quintain.resources.database import Database
+from quintain.resources.database.standing import known
 from quintain.resources.web import (
     Exchange,
     HttpResponse,
@@ -113,7 +114,7 @@ def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
             raise wrong
         return ANONYMOUS
     email, token = _credentials(header)
-    found = world.db.execute(_BASIC, email, token) if email else world.db.execute(_BEARER, token)
+    found = known(world.db, _BASIC, email, token) if email else known(world.db, _BEARER, token)
     if not found or (found[0][7] is not None and found[0][7] <= world.clock.now) or found[0][8]:
         raise wrong
     scopes = {scope.rpartition(":")[2] for scope in found[0][6].split()}

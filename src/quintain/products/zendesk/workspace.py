@@ -6,8 +6,9 @@ import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Refuse, Routes
-from quintain.resources.web.rows import count, find, marks, select
+from quintain.resources.web.rows import count, find, kept, marks, select
 
 from . import screens as ui
 from . import tables as tb
@@ -204,7 +205,7 @@ def properties(world: Desk, ticket: tb.Json) -> list[FormField]:
 
 def custom_fields(world: Desk, where: str = "1") -> list[Any]:
     """Returns the custom fields of tickets."""
-    return select(world.db, tb.TicketField, f"active = 1 AND removable = 1 AND {where} ORDER BY position, id")
+    return kept(world.db, tb.TicketField, f"active = 1 AND removable = 1 AND {where} ORDER BY position, id")
 
 
 def custom(field: Any, value: Any) -> FormField:
@@ -258,7 +259,7 @@ def _draft(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent) -> D
 def _submits(world: Desk, ticket: tb.Json, status: str) -> list[tuple[str, str, str]]:
     """Returns names, values and texts of the buttons that submit a ticket, the present status first."""
     found: list[tuple[str, str, str]] = []
-    for number, label, category, is_default in world.db.execute(_STATUSES):
+    for number, label, category, is_default in known(world.db, _STATUSES):
         one = ("status", category, label) if is_default else ("custom_status_id", str(number), label)
         is_first = category == status and (is_default or number == ticket.get("custom_status_id"))
         if category != "new" or ticket["status"] == "new":

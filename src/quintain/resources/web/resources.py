@@ -14,7 +14,7 @@ import msgspec
 from .messages import HttpResponse, Refuse
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, count, delete, find, marks, save, shown
+from .rows import WebRow, as_shown, count, delete, find, marks, save, shown
 
 
 class Style(Protocol):
@@ -110,6 +110,10 @@ class ResourceSpec:
         base = f"{exchange.base}{self.path}/"
         rows = [{"url": f"{base}{row['id']}.json", **row} for row in rows]
         return self.show(world, exchange, rows) if self.show else rows
+
+    def of(self, world: Any, exchange: Any, row: Any) -> dict[str, Any]:
+        """Returns a struct as an answer shows its row."""
+        return self.decorated(world, exchange, [as_shown(row)])[0]
 
     def one(self, world: Any, exchange: Any, id: int) -> dict[str, Any]:
         """Returns one row as an answer shows it."""

@@ -176,6 +176,7 @@ class Web(qn.State):
         throttle: Rate limits and what is counted of them.
         last_id: Identifier that was given last.
         alarm: Number of the timer in the clock; 0 if none is set.
+        is_armed: False while rows may be due that this timer does not stand for.
         due: Time of that timer.
         noise: Trouble that is planned.
         met: What has been met of it.
@@ -188,6 +189,7 @@ class Web(qn.State):
     throttle: Rates = msgspec.field(default_factory=Rates)
     last_id: int = 33_144_692_244_371
     alarm: int = 0
+    is_armed: bool = True
     due: float = math.inf
     noise: Noise = QUIET
     met: Met = msgspec.field(default_factory=Met)
@@ -227,7 +229,7 @@ class Web(qn.State):
             if self.noise != QUIET:
                 self._trouble(product, exchange)
             body = route.handler(self, exchange)
-        if is_writing:
+        if not self.is_armed:
             self.arm()
         return answer(body, exchange.status or route.status)
 
@@ -280,10 +282,12 @@ class Web(qn.State):
 
     def at(self, due: float, act: str, argument: int | None = None, *, key: str = "") -> None:
         """Runs an action of a product at a moment, which is now if it has passed."""
+        self.is_armed = False
         insert(self.db, Due(id=self._next_due(), due=max(due, self.clock.now), act=act, argument=argument, key=key))
 
     def cancel(self, key: str) -> None:
         """Removes the actions of this key that are still to be run."""
+        self.is_armed = False
         self.db.execute("DELETE FROM web_due WHERE key = ?", key)
 
     def _next_due(self) -> int:
@@ -292,7 +296,7 @@ class Web(qn.State):
     def arm(self) -> None:
         """Sets the timer in the clock to the first row that is due. Call it after a transaction that set one."""
         found = self.db.execute("SELECT due FROM web_due ORDER BY due LIMIT 1")
-        due = float(found[0][0]) if found else math.inf
+        due, self.is_armed = float(found[0][0]) if found else math.inf, True
         if due == self.due:
             return
         if self.alarm:
