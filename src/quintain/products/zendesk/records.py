@@ -144,7 +144,7 @@ def _output(value: tb.Json) -> list[FormField]:
     shown = [one["id"] for one in value.get("columns", [])]
     sorts, orders = [(one, COLUMNS[one]) for one in names], [("asc", "Ascending"), ("desc", "Descending")]
     return [
-        FormField("output-columns", "Columns", shown, "choices", [*COLUMNS.items()]),
+        FormField("output-columns", "Columns", shown, "choices", (*COLUMNS.items(),)),
         pick("output-sort_by", "Sort by", value.get("sort_by") or "created", options=sorts),
         pick("output-sort_order", "Order", value.get("sort_order") or "desc", options=orders),
     ]

@@ -57,7 +57,7 @@ class FormField(NamedTuple):
     label: str
     value: Any = ""
     kind: str = "text"
-    options: Pairs = []
+    options: tuple[tuple[str, str], ...] = ()
     required: bool = False
 
     @property
@@ -67,12 +67,6 @@ class FormField(NamedTuple):
             return bool(self.value) if self.kind == "checkbox" else [str(one) for one in self.value or ()]
         text = "" if self.value is None else str(self.value).replace("\r\n", "\n")
         return text if self.kind == "area" else text.replace("\n", "")
-
-    @property
-    def choices(self) -> Markup:
-        """The options in HTML."""
-        shown = self.shown
-        return _choices(tuple(self.options), (*shown,) if self.kind == "choices" else (shown,))
 
     def taken(self, sent: Sent) -> Any:
         """Returns the value that a form sent; the one that is shown if it sent none."""
@@ -84,18 +78,10 @@ class FormField(NamedTuple):
         return some[-1]
 
 
-@functools.lru_cache(maxsize=1024)
-def _choices(options: tuple[tuple[str, str], ...], chosen: tuple[str, ...]) -> Markup:
-    """Returns options in HTML. Page after page has the same lists."""
-    line = Markup('<option value="{}"{}>{}</option>\n')
-    marked = ((value, Markup(" selected") if value in chosen else "", text) for value, text in options)
-    return Markup("").join(line.format(*one) for one in marked)
-
-
 def pick(name: str, label: str, value: Any, *, options: Iterable[tuple[str, str]]) -> FormField:
     """Returns a field with one of several options; the present value is always one of them."""
-    text, known = "" if value is None else str(value), [*options]
-    return FormField(name, label, text, "choice", known if text in dict(known) else [(text, text or "-"), *known])
+    text, known = "" if value is None else str(value), (*options,)
+    return FormField(name, label, text, "choice", known if text in dict(known) else ((text, text or "-"), *known))
 
 
 def changed(fields: list[FormField], sent: Sent) -> dict[str, Any]:
@@ -152,7 +138,19 @@ def when(text: str | None) -> str:
     return f"{text[:10]} {text[11:16]}" if text else ""
 
 
-_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when)
+def drawn(field: FormField, errors: Faults, form: str) -> Markup:
+    """Returns a field in HTML. Page after page has the same lists."""
+    shown = field.shown
+    return _drawn(field._replace(value=(*shown,) if isinstance(shown, list) else shown), errors.get(field.name), form)
+
+
+@functools.lru_cache(maxsize=1024)
+def _drawn(field: FormField, fault: str | None, form: str) -> Markup:
+    chosen = field.value if field.kind == "choices" else (field.value,)
+    return _TEMPLATES.part("field.html", field=field, shown=field.value, chosen=chosen, fault=fault, form=form)
+
+
+_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when, drawn=drawn)
 
 
 def show(

@@ -210,7 +210,7 @@ def custom_fields(world: Desk, where: str = "1") -> list[Any]:
 
 def custom(field: Any, value: Any) -> FormField:
     """Returns a custom field of a ticket as a field of a form."""
-    name, choices = f"custom_{field.id}", [(one["value"], one["name"]) for one in field.custom_field_options]
+    name, choices = f"custom_{field.id}", tuple((one["value"], one["name"]) for one in field.custom_field_options)
     if field.type == "multiselect":
         return FormField(name, field.title, listed(value), "choices", choices)
     known = pick(name, field.title, value, options=[("", "-"), *choices])
@@ -409,7 +409,7 @@ def _act_fields(world: Desk, act: str, ids: list[str]) -> list[FormField]:
     if act == "edit":
         keep, names = ("", "(no change)"), {"group_id", "assignee_id", "type", "priority"}
         statuses = [keep, *((one, ui.STATUSES[one]) for one in tb.STATUSES[1:5])]
-        fields = [one._replace(options=[keep, *one.options[1:]]) for one in properties(world, {}) if one.name in names]
+        fields = [one._replace(options=(keep, *one.options[1:])) for one in properties(world, {}) if one.name in names]
         return [pick("status", "Status", "", options=statuses), *fields, FormField("additional_tags", "Add tags"),
                 FormField("remove_tags", "Remove tags"), FormField("comment", "Comment", kind="area"),
                 FormField("public", "Public reply", kind="checkbox")]  # fmt: skip
