@@ -51,8 +51,8 @@ class LibraryStyle:
             )
             found = cursor_page(world.db, listing, size=size, after=after, before=before)
             return {key: found.rows, "more": found.has_more, "first": found.first, "last": found.last}
-        page = offset_page(world.db, listing, page=int(exchange.query.get("page", 1)), size=size)
-        return {key: page.rows, "total": page.total}
+        rows, total = offset_page(world.db, listing, page=int(exchange.query.get("page", 1)), size=size)
+        return {key: rows, "total": total}
 
     def missing(self) -> Refuse:
         return Refuse(404, {"error": "missing"})
@@ -111,11 +111,11 @@ def later(world: Any, exchange: Exchange) -> Any:
 @ROUTES.route("GET", "/limited")
 def limited(world: Any, exchange: Exchange) -> Any:
     """Counts requests."""
-    status = world.throttle.take("all", 2, period_s=60, now=world.clock.now)
-    if status.remaining < 0:
-        world.throttle.waits[exchange.request.header("authorization")] = world.clock.now + status.reset
-        raise Refuse(429, {}, {"retry-after": str(status.reset)})
-    return {"left": status.remaining}
+    remaining, reset = world.throttle.take("all", 2, period_s=60, now=world.clock.now)
+    if remaining < 0:
+        world.throttle.waits[exchange.request.header("authorization")] = world.clock.now + reset
+        raise Refuse(429, {}, {"retry-after": str(reset)})
+    return {"left": remaining}
 
 
 def _create_book(world: Any, caller: int, index: int, item: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def test_name_of_a_parameter_is_no_segment() -> None:
 def test_windows_that_have_ended_are_removed() -> None:
     rates = Rates()
     for second in range(1000):
-        assert rates.take(f"key {second}", 1, period_s=60.0, now=float(second)).remaining == 0
+        assert rates.take(f"key {second}", 1, period_s=60.0, now=float(second))[0] == 0
     assert len(rates.windows) < SWEPT
 
 

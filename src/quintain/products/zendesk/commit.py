@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import operator
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -26,6 +27,9 @@ CREATED = ("subject", "requester_id", "priority", "type", "status", "organizatio
 WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_id", "due_at", "recipient",
     "follower_ids",
            "email_cc_ids", "is_public", "followup_ids")  # fmt: skip
+_SILENT = {"is_public", "satisfaction_score"}
+"""Fields that a creation never has an event for."""
+_read = operator.attrgetter(*WATCHED)
 _PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
           "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
 _CHOICES: dict[str, tuple[str, ...]] = {"status": tb.STATUSES, "priority": tb.PRIORITIES, "type": tb.TYPES}
@@ -87,29 +91,19 @@ class Update:
 
     def changes(self, old: tb.Ticket | None, via: tb.Json | None = None) -> None:
         """Adds an event for each field in which the ticket differs from what it was."""
-        for name in WATCHED:
-            value = getattr(self.ticket, name)
-            before = None if old is None else getattr(old, name)
-            if old is None:
-                if name in CREATED or (value not in (None, []) and name != "is_public"):
-                    self.event("Create", value=shown(value), field_name=name)
-            elif value != before:
-                self._change(name, value, before, via=via)
-        customs = {} if old is None else old.custom
-        if customs is not self.ticket.custom:
-            for name, value in self.ticket.custom.items():
-                if value != customs.get(name):
-                    if old is None:
-                        self.event("Create", value=shown(value), field_name=name)
-                    else:
-                        self._change(name, value, customs.get(name), via=via)
-        if old is not None and old.satisfaction_rating != self.ticket.satisfaction_rating:
-            scores = [one.satisfaction_rating.get("score") for one in (self.ticket, old)]
-            self._change("satisfaction_score", scores[0], scores[1], via=via)
+        then = {} if old is None else _watched(old)
+        for name, value in _watched(self.ticket).items():
+            if old is not None and value != then.get(name):
+                more = {"via": via} if via else {}
+                self.event("Change", value=shown(value), field_name=name, previous_value=shown(then.get(name)), **more)
+            elif old is None and (name in CREATED or (value not in (None, []) and name not in _SILENT)):
+                self.event("Create", value=shown(value), field_name=name)
 
-    def _change(self, name: str, value: Any, before: Any, *, via: tb.Json | None) -> None:
-        more = {"via": via} if via else {}
-        self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
+
+def _watched(ticket: tb.Ticket) -> dict[str, Any]:
+    """Returns the fields of a ticket that events tell of."""
+    score = ticket.satisfaction_rating.get("score")
+    return {**dict(zip(WATCHED, _read(ticket), strict=True)), **ticket.custom, "satisfaction_score": score}
 
 
 def commit(

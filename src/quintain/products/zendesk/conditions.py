@@ -272,15 +272,11 @@ def _number(name: str) -> Callable[[str, Any], Test]:
 
 
 def _comment(op: str, value: Any) -> Test:
-    wanted = _wanted("", value)
-    tests: dict[str | None, Test] = {
-        "true": lambda u: u.comment is not None and u.comment.public,
-        "false": lambda u: u.comment is not None and not u.comment.public,
-        "not_relevant": lambda u: u.comment is not None,
-        "requester_can_see_comment": lambda u: u.comment is not None and u.comment.public,
-    }
-    test: Test = tests.get(wanted) or (lambda u: False)
-    return test if op == "is" else lambda u: not test(u)
+    def matches(u: Update) -> bool:
+        seen = {"true": True, "false": False, "requester_can_see_comment": True}.get(_wanted("", value) or "")
+        return u.comment is not None and (value == "not_relevant" or u.comment.public is seen)
+
+    return lambda u: matches(u) is (op == "is")
 
 
 def _role(op: str, value: Any) -> Test:
@@ -296,7 +292,7 @@ def _role(op: str, value: Any) -> Test:
 
 def _requester_role(op: str, value: Any) -> Test:
     wanted = {"0": "end-user", "4": "agent", "2": "admin"}.get(str(value), str(value).replace("_", "-"))
-    return lambda u: (u.requester.role == wanted) is (op == "is")
+    return _flag(lambda u: u.requester.role)(op, wanted)
 
 
 _EVENTS: dict[str, Callable[[str, Any], Test]] = {

@@ -321,16 +321,19 @@ def job(world: Desk, exchange: Exchange) -> Any:
 # -- uploads
 
 
+def _drawn(text: str, size: int) -> str:
+    """Returns the hex of a token, which nobody guesses from another."""
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
 @route("POST", "/api/v2/uploads", who="end", status=201)
 def upload(world: Desk, exchange: Exchange) -> Any:
     """Keeps a file for a comment; a token adds it to an earlier upload."""
     name = exchange.query.get("filename", "")
     if not name:
         raise API.attribute("filename is required")
-    token = (
-        exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
-    )
-    own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+    new, own = (_drawn(f"{letter}{world.last_id}", 13)[:25] for letter in "uf")
+    token = exchange.query.get("token") or new
     expires = world.clock.now + UPLOAD_S
     kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
     data = exchange.request.body
@@ -378,7 +381,7 @@ def oauth(world: Desk, exchange: Exchange) -> Any:
     known = found and given.get("client_id") == found[0].client
     if not known or given.get("grant_type") not in {"client_credentials", "authorization_code", "refresh_token"}:
         raise Refuse(401, {"error": "invalid_client", "error_description": "The client or the grant is not known"})
-    value = hashlib.blake2b(f"o{world.last_id}".encode(), digest_size=32).hexdigest()
+    value = _drawn(f"o{world.last_id}", 32)
     scopes = str(given.get("scope") or "read write")
     world.put(tb.Token, value=value, user_id=found[0].user_id, scopes=scopes)
     return {"access_token": value, "token_type": "bearer", "scope": scopes}

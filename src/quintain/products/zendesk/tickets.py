@@ -55,6 +55,8 @@ _KEYS = (
     "fields", "followup_ids", "ticket_form_id", "brand_id", "allow_channelback", "allow_attachments",
     "from_messaging_channel",
 )  # fmt: skip
+_DATES = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at", "assigned_at",
+          "solved_at", "latest_comment_added_at")  # fmt: skip
 _values = operator.itemgetter(*_KEYS)
 _CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
              "from_messaging_channel": False}  # fmt: skip
@@ -118,13 +120,11 @@ TICKETS = TicketSpec(
 def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: list[dict[str, Any]]) -> None:
     """Adds what `include` names: other records at the top, and measurements in each ticket."""
     wanted = {name.strip() for name in exchange.query.get("include", "").split(",")}
-    people = {row[name] for row in rows for name in ("requester_id", "submitter_id", "assignee_id")} - {None}
-    for name, spec, ids in (
-        ("users", USERS, people),
-        ("groups", GROUPS, {row["group_id"] for row in rows} - {None}),
-        ("organizations", ORGANIZATIONS, {row["organization_id"] for row in rows} - {None}),
-    ):
+    kinds = (("users", USERS, ("requester_id", "submitter_id", "assignee_id")), ("groups", GROUPS, ("group_id",)),
+             ("organizations", ORGANIZATIONS, ("organization_id",)))  # fmt: skip
+    for name, spec, columns in kinds:
         if name in wanted:
+            ids = {row[column] for row in rows for column in columns} - {None}
             found = shown(world.db, spec.row, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
             body[name] = spec.decorated(world, exchange, found)
     for row in rows:
@@ -138,9 +138,7 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
         if "incident_counts" in wanted:
             row["incident_count"] = count(world.db, tb.Ticket, "problem_id = ? AND deleted = 0", row["id"])
         if "dates" in wanted:
-            names = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at",
-                     "assigned_at", "solved_at", "latest_comment_added_at")  # fmt: skip
-            row["dates"] = {name: metric[name] for name in names}
+            row["dates"] = {name: metric[name] for name in _DATES}
 
 
 def _policy_metrics(world: Desk, id: int) -> list[tb.Json]:

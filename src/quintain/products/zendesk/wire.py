@@ -140,20 +140,20 @@ def _credentials(header: str) -> tuple[str, str]:
 
 def _count(world: Desk, exchange: Exchange) -> None:
     path = exchange.request.path
-    forced = world.throttle.force(path)
-    status = world.throttle.take("account", world.limit, period_s=60.0, now=world.clock.now)
-    left, reset = str(max(0, status.remaining)), str(status.reset)
+    forced, now = world.throttle.force(path), world.clock.now
+    remaining, reset = world.throttle.take("account", world.limit, period_s=60.0, now=now)
+    left = str(max(0, remaining))
     exchange.headers += [
         ("x-rate-limit", str(world.limit)), ("x-rate-limit-remaining", left),
-        ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", reset),
+        ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", str(reset)),
     ]  # fmt: skip
     route = exchange.route
     if route is not None and (route.method, route.path) == ("GET", "/api/v2/tickets"):
-        tickets = world.throttle.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
-        words = f"total=100; remaining={max(0, tickets.remaining)}; resets={tickets.reset}"
+        rest, resets = world.throttle.take("tickets index", PER_PAGE, period_s=60.0, now=now)
+        words = f"total=100; remaining={max(0, rest)}; resets={resets}"
         exchange.headers.append(("zendesk-ratelimit-tickets-index", words))
-    if forced or status.remaining < 0:
-        raise _limited(world, exchange, forced or status.reset)
+    if forced or remaining < 0:
+        raise _limited(world, exchange, forced or reset)
 
 
 def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: float) -> None:
@@ -162,9 +162,9 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
     Raises:
         Refuse: It is one too many.
     """
-    status = world.throttle.take(key, limit, period_s=period_s, now=world.clock.now)
-    if status.remaining < 0:
-        raise _limited(world, exchange, status.reset)
+    remaining, reset = world.throttle.take(key, limit, period_s=period_s, now=world.clock.now)
+    if remaining < 0:
+        raise _limited(world, exchange, reset)
 
 
 def _limited(world: Desk, exchange: Exchange, seconds: int, refusal: Refuse | None = None) -> Refuse:
@@ -344,8 +344,8 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
     page = whole(exchange, "page", 1, most=10**9)
     if page * size > DEEPEST and page > 1:
         raise _paging("Depth", f"Number of resources exceeds {DEEPEST}; use cursor pagination instead")
-    found = offset_page(world.db, listing, page=page, size=size)
-    return {key: found.rows, **offset_links(exchange, page, size, total=found.total)}
+    rows, total = offset_page(world.db, listing, page=page, size=size)
+    return {key: rows, **offset_links(exchange, page, size, total=total)}
 
 
 def offset_links(exchange: Exchange, page: int, size: int, *, total: int) -> dict[str, Any]:

@@ -130,12 +130,8 @@ def search(world: Desk, exchange: Exchange) -> Any:
     """Shows what fulfils a query, one kind at a time."""
     text, kinds = exchange.query.get("q", ""), ("ticket", "user", "organization")
     kind = exchange.query.get("type") if exchange.query.get("type") in kinds else "ticket"
-    query: tb.Json = {
-        "query": f"{text} type:{kind}",
-        "page": exchange.query.get("page", "1"),
-        "per_page": world.look.rows,
-    }
-    ask = functools.partial(ui.api, world, exchange, "GET search", **query)
+    query, page = f"{text} type:{kind}", exchange.query.get("page", "1")
+    ask = functools.partial(ui.api, world, exchange, "GET search", query=query, page=page, per_page=world.look.rows)
     errors, results = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
     found: tb.Json = results or {"results": []}
     if kind == "ticket":
@@ -321,13 +317,11 @@ def _events(world: Desk, exchange: Exchange) -> PageTable:
 def comment_of(world: Desk, exchange: Exchange, sent: Sent) -> tb.Json:
     """Returns the comment of a form, whose files are uploaded."""
     files: list[tuple[str, str, bytes]] = [one for one in sent.get("file", []) if not isinstance(one, str) and one[0]]
-    uploads = [
-        ui.api(world, exchange, "POST uploads", body=data, kind=kind, filename=name) for name, kind, data in files
-    ]
-    comment: tb.Json = {"body": text_of(sent, "comment")}
+    send = functools.partial(ui.api, world, exchange, "POST uploads")
+    tokens = [send(body=data, kind=kind, filename=name)["upload"]["token"] for name, kind, data in files]
+    comment: tb.Json = {"body": text_of(sent, "comment")} | ({"uploads": tokens} if tokens else {})
     comment |= {"public": text_of(sent, "public") != "0"} if "public" in sent else {}
-    comment |= {"uploads": [one["upload"]["token"] for one in uploads]} if uploads else {}
-    return {"comment": comment} if comment["body"].strip() or uploads else {}
+    return {"comment": comment} if comment["body"].strip() or tokens else {}
 
 
 def _submitted(world: Desk, exchange: Exchange, sent: Sent, *, ticket: tb.Json) -> tb.Json:
@@ -364,10 +358,8 @@ def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
     page = f"/agent/filters/{number}" if number.isdecimal() else "/agent/home"
     if then == "next" and number.isdecimal():
         listing = listing_of(world, exchange, VIEWS.need(world, exchange, int(number)))
-        found = world.db.execute(
-            f"SELECT id FROM zd_tickets WHERE {listing.where} {listing.sorting()}", *listing.values
-        )
-        ids = [one for (one,) in found]
+        sql = f"SELECT id FROM zd_tickets WHERE {listing.where} {listing.sorting()}"
+        ids = [one for (one,) in world.db.execute(sql, *listing.values)]
         after = ids[ids.index(exchange.id) + 1 :] if exchange.id in ids else ids
         return ui.see(f"/agent/tickets/{after[0]}", view=number, then=then) if after else ui.see(page)
     return ui.see(page) if then else ui.see(f"/agent/tickets/{exchange.params[0]}", view=number, saved="1")

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
 from .noise import Noise
-from .pages import CursorPage, Listing, OffsetPage, cursor_page, offset_page
+from .pages import CursorPage, Listing, cursor_page, offset_page
 from .rates import Forced, Rates
 from .resources import ResourceSpec, Style
 from .routes import Routes
@@ -42,7 +42,6 @@ __all__ = [
     "HttpTool",
     "Listing",
     "Noise",
-    "OffsetPage",
     "Product",
     "Rates",
     "Refuse",
