@@ -8,7 +8,6 @@ from quintain.resources.database import Database
 from quintain.resources.web import (
     TABLES,
     Exchange,
-    HttpResponse,
     HttpTool,
     Listing,
     Product,
@@ -16,7 +15,6 @@ from quintain.resources.web import (
     ResourceSpec,
     Routes,
     WebRow,
-    answer,
     cursor_page,
     offset_page,
     route_tools,
@@ -62,9 +60,6 @@ class LibraryStyle:
 
     def many(self, exchange: Exchange, /, *, noun: str) -> list[int]:
         return [int(one) for one in exchange.query["ids"].split(",")]
-
-    def created(self, world: Any, exchange: Exchange, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        return answer(body, 201, headers=(("location", url),))
 
     def job(self, world: Any, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         return {"job": world.start_job("J1", kind, items, caller=1).id}

@@ -186,8 +186,7 @@ _SETTERS: dict[str, Callable[[Update, Any], None]] = {
 
 
 def _notify_user(made: Update, value: Any, via: tb.Json) -> None:
-    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
-    ticket, world = made.ticket, made.world
+    to, ticket, world = str([*listed(value), ""][0]), made.ticket, made.world
     if to == "all_agents":
         people = [one.id for one in select(world.db, tb.User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
     elif to == "requester_and_ccs":
@@ -195,20 +194,21 @@ def _notify_user(made: Update, value: Any, via: tb.Json) -> None:
     else:
         number = ticket.assignee_id if to == "assignee_id" else _number(made, to)
         people = [] if number is None else [number]
-    _send(made, people, subject, body=body, via=via)
+    _send(made, people, value, via=via)
 
 
 def _notify_group(made: Update, value: Any, via: tb.Json) -> None:
-    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
+    to = str([*listed(value), ""][0])
     group = made.ticket.group_id if to == "group_id" else _number(made, to)
     sql = "SELECT user_id FROM zd_group_memberships WHERE group_id = ? ORDER BY user_id"
-    _send(made, [one for (one,) in made.world.db.execute(sql, group)], subject, body=body, via=via)
+    _send(made, [one for (one,) in made.world.db.execute(sql, group)], value, via=via)
 
 
-def _send(made: Update, people: list[int], subject: str, *, body: str, via: tb.Json) -> None:
+def _send(made: Update, people: list[int], value: Any, *, via: tb.Json) -> None:
     """Adds the event of a notification; its text and its mails are made from the ticket as it finally is."""
     if not people:
         return
+    subject, body = map(str, [*listed(value), "", "", ""][1:3])
     event = made.event("Notification", via=via, subject=subject, body=body, recipients=people)
 
     def final() -> None:
@@ -320,9 +320,8 @@ def sweep(world: Desk, argument: int | None) -> None:
         for ticket in select(world.db, tb.Ticket, where, *values):
             commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
-    where = (
-        "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
-    )
+    solved = "(SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id)"
+    where = f"status = 'solved' AND deleted = 0 AND {solved} <= ?"
     for ticket in select(world.db, tb.Ticket, f"{where} ORDER BY id", old):
         commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
 

@@ -124,10 +124,8 @@ def _personal(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     kind, target = "json_extract(restriction, '$.type')", "json_extract(restriction, '$.id')"
     groups = "SELECT group_id FROM zd_group_memberships m WHERE m.user_id = ?"
     several = f"EXISTS (SELECT 1 FROM json_each(restriction, '$.ids') i WHERE i.value IN ({groups}))"
-    mine = (
-        f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) "
-        f"OR ({kind} = 'Group' AND ({target} IN ({groups}) OR {several})))"
-    )
+    shared = f"{kind} = 'Group' AND ({target} IN ({groups}) OR {several})"
+    mine = f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) OR ({shared}))"
     me = exchange.caller.id
     return f"{mine} AND {where}", (me, me, me, *values)
 
@@ -146,7 +144,7 @@ def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]
 
 def _resource(name: str, row: Any, path: str, **more: Any) -> ResourceSpec:
     if name in {"trigger", "automation", "macro", "view"}:
-        more["lists"] = {f"/api/v2/{path}/active": "active = 1", f"/api/v2/{path}/compact": "active = 1"}
+        more["lists"] = {f"/api/v2/{path}/{last}": "active = 1" for last in ("active", "compact")}
     more = {"verbs": ALL, "order": ("position",)} | more
     return ResourceSpec(name=name, row=row, path=f"/api/v2/{path}", style=API, **more)
 
@@ -319,9 +317,8 @@ def listing_of(world: Desk, exchange: Exchange, view: Any) -> Listing:
     sort = str(exchange.query.get("sort_by") or view.execution.get("sort_by") or "created")
     down = str(exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
     column = _SORTS.get(sort, sort if sort in {"status", "priority", "subject", "type"} else "created_at")
-    return Listing(
-        tb.Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down
-    )
+    order = (f"coalesce({column}, '')",)
+    return Listing(tb.Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), order, down)
 
 
 @route("GET", "/api/v2/views/{id}/tickets", who="agent", limit="view")

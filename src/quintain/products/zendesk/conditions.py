@@ -393,9 +393,8 @@ def _column(name: str) -> str:
         # The name was checked to end in digits.
         value = f"""json_extract(custom, '$."{int(name.removeprefix("custom_fields_"))}"')"""
         kind = value.replace("json_extract", "json_type")
-        return (
-            f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE nullif(CAST({value} AS TEXT), '') END"
-        )
+        text = f"nullif(CAST({value} AS TEXT), '')"
+        return f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE {text} END"
     if name == "via_id":
         cases = " ".join(f"WHEN '{channel}' THEN {number}" for channel, number in VIA.items())
         return f"CASE json_extract(via, '$.channel') {cases} ELSE 0 END"

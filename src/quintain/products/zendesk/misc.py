@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from typing import Any
 
 import msgspec
@@ -109,7 +110,7 @@ def export(world: Desk, exchange: Exchange) -> Any:
     where, values = _found(world, exchange, kind, terms=terms)
     size = whole(exchange, "page[size]", 100, most=EXPORTED)
     after = exchange.query.get("page[after]", "")
-    last = _number(after)
+    last = int(_decoded(after).partition(".")[0] or 0)
     text = f"{where} AND id > ? ORDER BY id LIMIT ?"
     found = shown(world.searched(), SPECS[kind].row, text, *values, last, size + 1)
     more, found = len(found) > size, found[:size]
@@ -120,11 +121,15 @@ def export(world: Desk, exchange: Exchange) -> Any:
     return {"results": rows, "facets": None, "meta": meta, "links": links}
 
 
-def _number(cursor: str) -> int:
+def _decoded(cursor: str) -> str:
+    """Returns what a cursor holds: digits, which a fraction or bars may follow."""
     try:
-        return min(int(base64.b64decode(cursor, validate=True) or b"0"), 2**63 - 1)
+        found = base64.b64decode(cursor, validate=True).decode()
     except (binascii.Error, ValueError):
-        raise API.attribute("The cursor is not valid") from None
+        found = "?"
+    if not re.fullmatch(r"\d{0,18}(\.0\|\|\d{0,18}\|?)?", found, re.ASCII):
+        raise API.attribute("The cursor is not valid")
+    return found
 
 
 # -- incremental exports
@@ -213,11 +218,8 @@ def _by_cursor(name: str) -> Any:
         if cursor is None:
             start = _start(world, exchange)
         else:
-            try:
-                begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
-                start, last = int(float(begin)), int(rest.strip("|") or 0)
-            except (binascii.Error, ValueError, OverflowError):
-                raise API.attribute("The cursor is not valid") from None
+            begin, _, rest = _decoded(cursor).partition(".0||")
+            start, last = int(begin or 0), int(rest.strip("|") or 0)
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
         where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"
         found = shown(world.db, kind, where, start, last, size + 1)

@@ -200,10 +200,7 @@ def _put(world: Desk, exchange: Exchange, spec: ResourceSpec, *, fields: dict[st
     if found:
         spec.update(world, exchange, found[0], fields=fields)
         return {spec.name: spec.one(world, exchange, found[0].id)}
-    row = spec.create(world, exchange, fields)
-    exchange.status = 201
-    exchange.headers.append(("location", f"{exchange.base}{spec.path}/{row.id}.json"))
-    return {spec.name: spec.one(world, exchange, row.id)}
+    return spec.created(world, exchange, fields)
 
 
 @route("GET", "/api/v2/users/search", "/api/v2/users/autocomplete", who="agent")
@@ -254,7 +251,7 @@ IDENTITIES = ResourceSpec(
 )  # fmt: skip
 
 
-@route("POST", "/api/v2/users/{id}/identities", who="agent")
+@route("POST", "/api/v2/users/{id}/identities", who="agent", status=201)
 def add_identity(world: Desk, exchange: Exchange) -> Any:
     """Adds an address to a user."""
     user = USERS.need(world, exchange, exchange.id)
@@ -263,9 +260,8 @@ def add_identity(world: Desk, exchange: Exchange) -> Any:
     if _taken(world, value, user.id):
         raise Invalid("value", f"Email: {value} is already being used by another user", "DuplicateValue")
     row = IDENTITIES.create(world, exchange, {**given, "value": value, "user_id": user.id})
-    body = {"identity": IDENTITIES.one(world, exchange, row.id)}
-    url = f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json"
-    return API.created(world, exchange, body=body, url=url)
+    exchange.headers.append(("location", f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json"))
+    return {"identity": IDENTITIES.one(world, exchange, row.id)}
 
 
 @route("GET", "/api/v2/users/{id}/identities/{id}", who="agent")

@@ -21,9 +21,8 @@ _FILE = FormField("file", "Attachment", kind="file")
 def requests(world: Desk, exchange: Exchange) -> Any:
     """Lists the caller's requests."""
     query = {name: exchange.query.get(name, default) for name, default in (("status", ""), ("page", "1"))}
-    found = ui.api(
-        world, exchange, "GET requests", per_page=world.look.rows, sort_by="updated_at", sort_order="desc", **query
-    )
+    query |= {"sort_by": "updated_at", "sort_order": "desc"}
+    found = ui.api(world, exchange, "GET requests", per_page=world.look.rows, **query)
     rows: list[Any] = [
         (row["id"], [f"#{row['id']}", (row["subject"] or "(no subject)", f"/hc/requests/{row['id']}"),
                      ui.when(row["created_at"]), ui.when(row["updated_at"]), ui.STATUSES[row["status"]]])

@@ -197,9 +197,8 @@ def _value(text: str) -> Any:
 @route("GET", "/admin", who="agent")
 def center(world: Desk, exchange: Exchange) -> Any:
     """Lists the settings."""
-    rows: list[Any] = [
-        (name, [(f"{RecordKind(spec, '').title}s", f"{RULES}/{name}")]) for name, spec in SETTINGS.items()
-    ]
+    named = {name: f"{RecordKind(spec, '').title}s" for name, spec in SETTINGS.items()}
+    rows: list[Any] = [(name, [(title, f"{RULES}/{name}")]) for name, title in named.items()]
     return ui.show(world, exchange, "list", title="Admin Center", tables=[PageTable("Settings", [("Name", "")], rows)])
 
 

@@ -301,9 +301,8 @@ def index(world: Desk) -> None:
     with db.transaction():
         db.execute("CREATE TABLE zd_documents (id INTEGER PRIMARY KEY, ticket_id INTEGER NOT NULL) STRICT")
         db.execute(f'CREATE VIRTUAL TABLE zd_words USING fts5(text, content="", tokenize="{tokenizer}", prefix="2 3")')
-        db.execute(
-            "INSERT INTO zd_documents SELECT id, id FROM zd_tickets UNION ALL SELECT id, ticket_id FROM zd_comments"
-        )
+        parts = "SELECT id, id FROM zd_tickets UNION ALL SELECT id, ticket_id FROM zd_comments"
+        db.execute(f"INSERT INTO zd_documents {parts}")
         db.execute("INSERT INTO zd_words (rowid, text) SELECT id, coalesce(subject, '') FROM zd_tickets ORDER BY id")
         db.execute("INSERT INTO zd_words (rowid, text) SELECT id, plain_body FROM zd_comments ORDER BY id")
     world.indexed_at = world.now

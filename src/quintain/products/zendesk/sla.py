@@ -289,7 +289,6 @@ def _target(made: Update, hours: Hours) -> None:
     """Gives the running clocks their targets; what they have counted is kept."""
     policy, targets = _policy(made)
     at, metric = made.world.clock.now, made.metric
-    due: list[float] = []
     metric.clocks = [*metric.clocks]  # The measurements before the update have the list as it was.
     for index, old in enumerate(metric.clocks):
         if old.state == "done":
@@ -305,15 +304,17 @@ def _target(made: Update, hours: Hours) -> None:
             _emit(made, clock, "breach", deleted=False)
         if clock != old:
             metric.clocks[index] = clock
-        if clock.breach_at is not None:
-            due.append(clock.breach_at)
-    following = moment(min(due)) if due else None
-    key = f"sla {made.ticket.id}"
+    _wait(made.world, metric, made.ticket.id)
+
+
+def _wait(world: Desk, metric: tb.Metric, ticket_id: int) -> None:
+    """Waits for the first breach of a ticket instead of another."""
+    due = [one.breach_at for one in metric.clocks if one.breach_at is not None]
     if metric.next_breach is not None:
-        made.world.cancel(key)
-    metric.next_breach = following
+        world.cancel(f"sla {ticket_id}")
+    metric.next_breach = moment(min(due)) if due else None
     if due:
-        made.world.at(min(due), "breach", made.ticket.id, key=key)
+        world.at(min(due), "breach", ticket_id, key=f"sla {ticket_id}")
 
 
 def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
@@ -355,8 +356,5 @@ def breach(world: Desk, ticket_id: int) -> None:
         if clock.breach_at is not None and clock.breach_at <= now:
             clock.breached, clock.breach_at = True, None
             insert(world.db, _event(world, ticket_id, clock, type="breach", deleted=False))
-    due = [clock.breach_at for clock in metric.clocks if clock.breach_at is not None]
-    metric.next_breach = moment(min(due)) if due else None
+    _wait(world, metric, ticket_id)
     save(world.db, metric, before)
-    if due:
-        world.at(min(due), "breach", ticket_id, key=f"sla {ticket_id}")

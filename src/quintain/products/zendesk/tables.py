@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Annotated, Any, ClassVar
 
@@ -218,10 +219,7 @@ class Metric(ZdRow, kw_only=True):
 # -- tables that rules read by column alone: see `declared` for the marks
 
 
-def _table(name: str, words: str, columns: str) -> Any:
-    return declared(name, words, columns, base=ZdRow)
-
-
+_table = functools.partial(declared, base=ZdRow)
 _STAMPS = "created_at updated_at"
 _RULE = "title!+ active:bool+=true updated_at created_at default:bool"
 _CONDITIONS = 'conditions:json+={"all":[],"any":[]}'

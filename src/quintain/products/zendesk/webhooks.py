@@ -14,7 +14,7 @@ from quintain.resources.web import Exchange, ResourceSpec, Routes, request
 from quintain.resources.web.rows import count, select, update
 
 from .account import Desk, Invalid, listed
-from .tables import Json, Webhook, WebhookCall
+from .tables import Webhook, WebhookCall
 from .wire import API, only
 
 ROUTES = Routes()
@@ -27,9 +27,8 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 def ulid(world: Desk) -> str:
     """Returns a new identifier of 26 characters that begins with the time."""
-    number = int(world.clock.now * 1000) << 80 | int.from_bytes(
-        hashlib.blake2b(str(world.new_number()).encode(), digest_size=10).digest(), "big"
-    )
+    drawn = hashlib.blake2b(str(world.new_number()).encode(), digest_size=10).digest()
+    number = int(world.clock.now * 1000) << 80 | int.from_bytes(drawn, "big")
     return "".join(_ALPHABET[number >> 5 * place & 31] for place in reversed(range(26)))
 
 
@@ -156,9 +155,5 @@ def invocations(world: Desk, exchange: Exchange) -> Any:
 def attempts(world: Desk, exchange: Exchange) -> Any:
     """Lists the attempts of an invocation."""
     hook = _need(world, exchange)
-    found: list[Json] = [
-        one
-        for row in select(world.db, WebhookCall, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1])
-        for one in row.attempts
-    ]
-    return {"attempts": found}
+    rows = select(world.db, WebhookCall, "webhook_id = ? AND ulid = ?", hook.id, exchange.params[1])
+    return {"attempts": [one for row in rows for one in row.attempts]}

@@ -15,16 +15,7 @@ import xxhash
 from quintain.errors import ToolError
 from quintain.resources.database import Database
 from quintain.resources.database.standing import known
-from quintain.resources.web import (
-    Exchange,
-    HttpResponse,
-    Listing,
-    Refuse,
-    Style,
-    answer,
-    cursor_page,
-    offset_page,
-)
+from quintain.resources.web import Exchange, HttpResponse, Listing, Refuse, Style, cursor_page, offset_page
 from quintain.resources.web.routes import Route
 from quintain.resources.web.rows import count, select
 from quintain.resources.web.world import BackgroundJob, moment
@@ -291,10 +282,6 @@ class Api(Style):
         if not words or not all(word.strip().isdecimal() for word in words):
             raise API.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
         return [min(int(word), 2**63 - 1) for word in words]
-
-    def created(self, world: Desk, exchange: Exchange, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        """Returns 201 with the row and its address."""
-        return answer(body, 201, headers=(("location", url),))
 
     def job(self, world: Desk, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a job of at most 100 items.

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import unquote, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
@@ -341,9 +341,7 @@ class BrowserTools(Web):
             self._visit("GET", urlsplit(url)._replace(query=urlencode(texts), fragment="").geturl())
         elif form.attrs.get("enctype") == "multipart/form-data":
             boundary = f"form-{len(tab.page)}"
-            while any(
-                boundary in part for _, value in pairs for part in (value if isinstance(value, tuple) else (value,))
-            ):
+            while boundary in str(pairs):
                 boundary += "x"
             body = b"".join(_part(boundary, name, value) for name, value in pairs) + f"--{boundary}--\r\n".encode()
             self._visit("POST", url, body, kind=f"multipart/form-data; boundary={boundary}")
@@ -392,10 +390,7 @@ class BrowserTools(Web):
         headers = [("accept", "text/html")]
         headers += [("cookie", "; ".join(f"{name}={value}" for name, value in jar.items()))] if jar else []
         headers += [("content-type", kind)] if kind else []
-        query = tuple(
-            (unquote(name.replace("+", " ")), unquote(value.replace("+", " ")))
-            for name, _, value in (pair.partition("=") for pair in parts.query.split("&") if pair)
-        )
+        query = tuple(parse_qsl(parts.query, keep_blank_values=True))
         asked = HttpRequest(method, unquote(parts.path) or "/", parts.netloc, query, tuple(headers), body)
         response = self.respond(asked)
         for name, text in response.headers:

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .messages import HttpResponse, Refuse
+from .messages import HttpResponse, Refuse, answer
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, as_shown, count, delete, find, marks, save, shown
+from .rows import WebRow, as_shown, count, delete, marks, save, select, shown
 
 
 class Style(Protocol):
@@ -34,10 +34,6 @@ class Style(Protocol):
 
     def many(self, exchange: Any, /, *, noun: str) -> list[int]:
         """Returns the identifiers that a request names."""
-        ...
-
-    def created(self, world: Any, exchange: Any, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        """Returns the answer to a creation."""
         ...
 
     def job(self, world: Any, exchange: Any, kind: str, /, *, items: list[Any]) -> Any:
@@ -125,13 +121,10 @@ class ResourceSpec:
     def need(self, world: Any, exchange: Any, id: int | None) -> Any:
         """Returns the row as a struct."""
         where, values = self.scope(world, exchange) if self.scope else ("1", ())
-        row = find(world.db, self.row, id)
-        checked = f"{self.where} AND {where}"
-        if row is None or (
-            checked != "1 AND 1" and not count(world.db, self.row, f"id = ? AND {checked}", id, *values)
-        ):
+        found = select(world.db, self.row, f"id = ? AND {self.where} AND {where}", id, *values)
+        if not found:
             raise self.style.missing()
-        return row
+        return found[0]
 
     def mount(self, routes: Routes) -> None:
         """Adds the routes."""
@@ -187,9 +180,13 @@ class ResourceSpec:
         return self.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
 
     def _create(self, world: Any, exchange: Any) -> Any:
-        row = self.create(world, exchange, exchange.part(self.name))
-        body = {self.name: self.one(world, exchange, row.id)}
-        return self.style.created(world, exchange, body=body, url=f"{exchange.base}{self.path}/{row.id}.json")
+        return self.created(world, exchange, exchange.part(self.name))
+
+    def created(self, world: Any, exchange: Any, fields: dict[str, Any]) -> HttpResponse:
+        """Creates a row from the fields of a request; returns the answer with its address."""
+        row = self.create(world, exchange, fields)
+        address = ("location", f"{exchange.base}{self.path}/{row.id}.json")
+        return answer({self.name: self.one(world, exchange, row.id)}, 201, headers=(address,))
 
     def _update(self, world: Any, exchange: Any) -> Any:
         row = self.need(world, exchange, exchange.id)

@@ -69,10 +69,8 @@ def declared(name: str, words: str, columns: str, *, base: type[WebRow] = WebRow
 
 
 def _default(kind: str, marks: str, value: str) -> Any:
-    if "?" in marks:
-        return None
-    if not value:
-        return _TYPES[kind]()
+    if "?" in marks or not value:
+        return None if "?" in marks else _TYPES[kind]()
     if kind == "json":
         return msgspec.field(default_factory=lambda: msgspec.json.decode(value))
     return msgspec.json.decode(value) if kind else value

@@ -314,17 +314,12 @@ class Web(qn.State):
                 raise RuntimeError(f"{MOST_ACTS:,} actions are due at one moment, the last of them {found[0].act!r}")
             with self.db.transaction():
                 self.db.execute("DELETE FROM web_due WHERE id = ?", found[0].id)
-                self._act(found[0])
+                acts = [Web._work] if found[0].act == "job" else [
+                    one.acts[found[0].act] for one in _products(type(self)) if found[0].act in one.acts]  # fmt: skip
+                if not acts:
+                    raise KeyError(f"no product of this world has an act {found[0].act!r}")
+                acts[0](self, found[0].argument)
         self.arm()
-
-    def _act(self, row: Due) -> None:
-        if row.act == "job":
-            self._work(row.argument or 0)
-            return
-        act = next((one.acts[row.act] for one in _products(type(self)) if row.act in one.acts), None)
-        if act is None:
-            raise KeyError(f"no product of this world has an act {row.act!r}")
-        act(self, row.argument)
 
     # -- jobs
 
@@ -334,7 +329,7 @@ class Web(qn.State):
         self.later(self.step_s + ITEM_S, "job", job.id)
         return job
 
-    def _work(self, number: int) -> None:
+    def _work(self, number: Any) -> None:
         job = find(self.db, BackgroundJob, number)
         assert job is not None, "a job is never deleted"
         worker = next(one.workers[job.kind] for one in _products(type(self)) if job.kind in one.workers)
