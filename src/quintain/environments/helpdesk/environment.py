@@ -37,7 +37,7 @@ def _browsed(name: str, tasks: Callable[[str], qn.Tasks[Any]]) -> qn.Environment
 
 
 in_pages = _browsed("helpdesk_pages", pages.tasks)
-"""Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
+"""Environment with the same tasks for an agent that works in the product's pages with a browser."""
 
 
 varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))

@@ -26,13 +26,11 @@ from quintain.tools import collect
 
 from . import tasks as api
 from .draft import Case, Truth
-from .family import FAMILIES, Intent
+from .family import Intent
 from .state import HOST, HelpdeskPages
 
 TOOLS = tuple(collect(BrowserTools))
 """Names of the tools of a browser."""
-FAMILIES_IN_PAGES = tuple(name for name in FAMILIES if name != "report")
-"""Families whose solutions have pages for all acts; `report` needs the export of metric events."""
 _RULES = "/admin/objects-rules/rules"
 
 
@@ -80,6 +78,7 @@ FORMS = {
     "merge": Form("/agent/bulk?act=merge&{ids}", "Merge"),
     "spam": Form("/agent/bulk?act=spam&ids={record}", "Mark as spam"),
     "edit": Form("/agent/users/{record}", "Save"),
+    "export": Form("/agent/reports?begin={start_time}&metric=reply_time"),
     "view": Form(f"{_RULES}/views/new", "Save", labels={"all": "Conditions"}),
     "macro": Form(f"{_RULES}/macros/new", "Save"),
     "trigger": Form(f"{_RULES}/triggers/new", "Save"),
@@ -117,7 +116,7 @@ class Driver:
     def __init__(self, world: HelpdeskPages) -> None:
         self.world = world
         self.calls: list[Call] = []
-        self._is_lost = False
+        self._is_lost = self._has_exported = False
 
     def sign_in(self) -> None:
         """Opens the workspace as the admin."""
@@ -139,9 +138,11 @@ class Driver:
 
     def perform(self, intent: Intent) -> None:
         """Performs an intent from its first page on."""
-        form, fields = FORMS[intent.act], intent.fields
-        if fields.get("page", "1") != "1":
-            return  # The driver has followed the links to all pages of the first search.
+        fields = intent.fields
+        # The driver has followed the links to all pages of the first list, and a report names the groups.
+        if intent.act == "show" or fields.get("page", "1") != "1" or (intent.act == "export" and self._has_exported):
+            return
+        form = FORMS[intent.act]
         ids = "&".join(f"ids={one}" for one in fields.get("ids", ()))
         slots = {name: quote(str(value)) for name, value in fields.items()}
         url = f"http://{HOST}{form.path.format_map(slots | {'record': intent.record, 'ids': ids})}"
@@ -152,6 +153,7 @@ class Driver:
             self._call("click", target=f'link "{_NEXT}"')
         if form.link:
             self._click(self.world.db.execute(form.link, fields["query"])[0][0], "link")
+        self._has_exported |= intent.act == "export"
         if not form.button:
             return
         sent: dict[str, Any] = fields | ({"target": intent.record} if intent.act == "merge" else {})
@@ -274,14 +276,6 @@ class VariedCase(PagesCase):
         return Look(drawn["styles"], drawn["names"], drawn["announcements"], drawn["rows"], moved=self.rng.below(4))
 
 
-_PLACES = [place for place, name in enumerate(FAMILIES) if name in FAMILIES_IN_PAGES]
-
-
 def tasks(split: str, case: type[PagesCase] = PagesCase) -> Tasks[Any]:
-    """Returns the tasks of a split that pages can do, with the identifiers that they have for the API."""
-    every = api.tasks(split, case)
-
-    def make(index: int) -> Task[Any]:
-        return every[index // len(_PLACES) * len(FAMILIES) + _PLACES[index % len(_PLACES)]]
-
-    return Tasks(len(every) // len(FAMILIES) * len(_PLACES), make)
+    """Returns the tasks of a split, written for pages."""
+    return api.tasks(split, case)

@@ -316,7 +316,10 @@ def sweep(world: Desk, argument: int | None) -> None:
         where, values = sql(rule.conditions, now_of(world, None))
         where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
         via = channel("rule", "automation", deleted=False, title=rule.title, id=rule.id)
-        then = functools.partial(_apply_rule, rule.actions)
+
+        def then(made: Update, actions: list[tb.Json] = rule.actions) -> None:
+            apply(made, actions, made.via)
+
         for ticket in select(world.db, tb.Ticket, where, *values):
             commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
@@ -324,10 +327,6 @@ def sweep(world: Desk, argument: int | None) -> None:
     where = f"status = 'solved' AND deleted = 0 AND {solved} <= ?"
     for ticket in select(world.db, tb.Ticket, f"{where} ORDER BY id", old):
         commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
-
-
-def _apply_rule(actions: list[tb.Json], made: Update) -> None:
-    apply(made, actions, made.via)
 
 
 def system_user(world: Desk) -> tb.User:

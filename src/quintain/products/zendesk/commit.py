@@ -131,8 +131,10 @@ def commit(
         Invalid: A field is invalid, or the ticket may not be changed so; nothing was changed.
         Conflict: The stamp of a safe update is an older one.
     """
-    if ticket is not None:
-        _may_change(ticket, wanted, by_system=by_system)
+    if ticket is not None and ticket.status == "closed" and not by_system:
+        raise Invalid("status", "Status: closed prevents ticket update", None)
+    if ticket is not None and wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
+        raise Conflict("Safe Update prevented the update due to outdated ticket data")
     before = None if ticket is None else copy(ticket)
     now = ticket or _blank(world, actor)
     made = Update(world, actor, now, before, via or API)
@@ -163,13 +165,6 @@ def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -
     sla.count(made)
     if made.before is None or made.before.status != "closed":
         actions.run_triggers(made)
-
-
-def _may_change(ticket: tb.Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
-    if ticket.status == "closed" and not by_system:
-        raise Invalid("status", "Status: closed prevents ticket update", None)
-    if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
-        raise Conflict("Safe Update prevented the update due to outdated ticket data")
 
 
 def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
@@ -258,15 +253,10 @@ def _typed(name: str, value: Any) -> Any:
     try:
         found = convert(tb.Ticket, name, value)
         if name == "due_at":
-            found = _day(found)
+            found = moment(seconds(f"{found}T12:00:00Z" if len(found) == 10 else found))  # A date alone means noon.
     except ValueError as error:
         raise Invalid(name, f"{title}: is invalid") from error
     return found
-
-
-def _day(text: str) -> str:
-    """Returns a time in the form of rows; a date alone means noon."""
-    return moment(seconds(f"{text}T12:00:00Z" if len(text) == 10 else text))
 
 
 def _tags(value: Any) -> set[str]:
@@ -337,14 +327,13 @@ def person(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     Raises:
         Invalid: The e-mail is not one.
     """
-    from .people import create_user
+    from .people import check_email, create_user
 
     email = str(fields.get("email") or "").strip().lower()
     found = select(world.db, tb.User, "email = ? AND active = 1", email) if email else []
     if found:
         return found[0]
-    if email and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", email):
-        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+    check_email(email or None)
     name = str(fields.get("name") or email.partition("@")[0].replace(".", " ").title() or "Unknown")
     return create_user(world, {**fields, "name": name, "email": email or None})
 

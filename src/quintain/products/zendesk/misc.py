@@ -218,7 +218,7 @@ def _by_cursor(name: str) -> Any:
         if cursor is None:
             start = _start(world, exchange)
         else:
-            begin, _, rest = _decoded(cursor).partition(".0||")
+            begin, _, rest = _decoded(cursor or "?").partition(".0||")
             start, last = int(begin or 0), int(rest.strip("|") or 0)
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
         where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"

@@ -98,8 +98,7 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     if isinstance(fields.get("email"), str):
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
-    if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
-        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+    check_email(email)
     if email and _taken(world, str(email), row.id if row else None):
         raise Invalid("email", f"Email: {email} is already being used by another user", "DuplicateValue")
     role = fields.get("role")
@@ -114,6 +113,12 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     if isinstance(fields.get("user_fields"), dict) and row is not None:
         fields["user_fields"] = {**row.user_fields, **fields["user_fields"]}
     return fields
+
+
+def check_email(email: Any) -> None:
+    """Raises Invalid for what is there and no e-mail."""
+    if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
+        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
 
 
 def _taken(world: Desk, email: str, mine: int | None) -> bool:
@@ -147,18 +152,15 @@ def _scope_users(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]
     return (f"active = 1 AND {where}" if listing else where), values
 
 
-def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Of users alone the identifier comes before the address.
-    return [{"id": row["id"], **row} for row in rows]
-
-
 _MEMBERS = "SELECT user_id FROM zd_group_memberships WHERE"
 USERS = ResourceSpec(
     name="user", row=tb.User, path="/api/v2/users", style=API, write="agent", where="deleted = 0",
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
-    after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users,
+    after=_after_user, removed=_remove_user, scope=_scope_users,
+    # Of users alone the identifier comes before the address.
+    show=lambda world, exchange, rows: [{"id": row["id"], **row} for row in rows],
     lists={"/api/v2/organizations/{id}/users": "active = 1 AND organization_id = ?",
            "/api/v2/groups/{id}/users": f"active = 1 AND id IN ({_MEMBERS} group_id = ?)"},
 )  # fmt: skip

@@ -19,6 +19,8 @@ from .tables import PRIORITIES, STATUSES
 from .wire import API, Caller
 
 Clause = tuple[str, list[Any]]
+Asker = tuple[float, int | None]
+"""What terms depend on besides rows: the present time in seconds since epoch, and who asks."""
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<key>[A-Za-z_]\w*)(?P<op><=|>=|[:<>]))?(?P<value>"[^"]*"|[^\s"]+)')
 _AGO = re.compile(r"(\d+)(minute|hour|day|week|month|year)s?")
@@ -86,13 +88,6 @@ def where(world: Desk, caller: Caller, kind: str, *, terms: list[Term]) -> tuple
     return " AND ".join(parts) or "1", tuple(values)
 
 
-class Asker(NamedTuple):
-    """What terms depend on besides rows: the present time in seconds since epoch, and who asks."""
-
-    now: float
-    id: int | None
-
-
 def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:
     if not term.key:
         return _free(world, kind, term)
@@ -103,7 +98,7 @@ def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:
         return "0", []
     if term.value.lower() in {"none", "*"} and not (term.quoted and make is _text):
         return f"coalesce({column}, '') {'<>' if term.value == '*' else '='} ''", []
-    return make(column, term, Asker(world.clock.now, caller.id))
+    return make(column, term, (world.clock.now, caller.id))
 
 
 def _value(column: str, term: Term, _: Asker) -> Clause:
@@ -132,7 +127,7 @@ def _ordered(column: str, term: Term, _: Asker) -> Clause:
 
 def _date(column: str, term: Term, asker: Asker) -> Clause:
     if match := _AGO.fullmatch(term.value.lower()):
-        edge = moment(max(0.0, asker.now - int(match[1]) * _UNITS[match[2]]))
+        edge = moment(max(0.0, asker[0] - int(match[1]) * _UNITS[match[2]]))
         return f"{column} {'>=' if term.op == ':' else term.op} ?", [edge]
     try:
         begin = moment(seconds(term.value))
@@ -149,7 +144,7 @@ def _date(column: str, term: Term, asker: Asker) -> Clause:
 def _user(column: str, term: Term, asker: Asker) -> Clause:
     value = term.value.lower()
     if value == "me" or value.isdecimal():
-        return f"{column} = ?", [asker.id if value == "me" else min(int(value), 2**63 - 1)]
+        return f"{column} = ?", [asker[1] if value == "me" else min(int(value), 2**63 - 1)]
     if "@" in value:
         return f"{column} IN (SELECT id FROM zd_users WHERE email = ?)", [value]
     sql = f"{column} IN (SELECT id FROM zd_users WHERE ' ' || lower(name) LIKE ? ESCAPE '\\')"

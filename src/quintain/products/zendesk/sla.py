@@ -39,6 +39,7 @@ ALWAYS = {
 }
 """Metrics of status: the states in which their clocks run. They pause in the others, and solving ends them."""
 METRICS = (*ALWAYS, "first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time")
+_WAITS = {"agent_wait": ("pending",), "requester_wait": ("new", "open", "hold"), "on_hold": ("hold",)}
 _ENDED = ("solved", "closed")
 _WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _SCHEDULE = "SELECT id, time_zone, intervals FROM zd_schedules ORDER BY id IS NOT ?, id LIMIT 1"
@@ -157,7 +158,9 @@ def _status(made: Update, hours: Calendar) -> None:
         spent[0] += at - metric.since
         spent[1] += hours.between(metric.since, at)
         metric.counted, metric.since = counted, at
-        _waits(metric)
+        for name, states in _WAITS.items():
+            waited = [counted.get(state, [0.0, 0.0]) for state in states]
+            setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in waited), sum(b for _, b in waited)))
         if before.status == "solved" and ticket.status not in _ENDED:
             metric.reopens += 1
             metric.solved_at = None
@@ -168,13 +171,6 @@ def _status(made: Update, hours: Calendar) -> None:
         metric.full_resolution_time_in_minutes = full
         if metric.first_resolution_time_in_minutes["calendar"] is None:
             metric.first_resolution_time_in_minutes = full
-
-
-def _waits(metric: tb.Metric) -> None:
-    kinds = {"agent_wait": ("pending",), "requester_wait": ("new", "open", "hold"), "on_hold": ("hold",)}
-    for name, states in kinds.items():
-        spent = [metric.counted.get(state, [0.0, 0.0]) for state in states]
-        setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
 
 
 def minutes(calendar_s: float, business_s: float) -> tb.Json:

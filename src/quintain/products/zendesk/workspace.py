@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Refuse, Routes
 from quintain.resources.web.rows import count, find, kept, marks, select
+from quintain.resources.web.world import moment
 
 from . import screens as ui
 from . import tables as tb
-from .account import Desk, listed, record
+from .account import Desk, Invalid, listed, record, seconds
 from .business import COLUMNS, VIEWS, listing_of
 from .screens import Faults, FormField, PageTable, Sent, pick, text_of
+from .sla import EVENT_METRICS, METRICS
+from .wire import whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -27,6 +30,10 @@ _RECENT = """SELECT id, coalesce(subject, '-') FROM zd_tickets
 _TARGETS = """SELECT id, '#' || id || ' ' || coalesce(subject, '') FROM zd_tickets
     WHERE deleted = 0 AND status NOT IN ('solved', 'closed') AND id NOT IN ({ids})
     AND requester_id IN (SELECT requester_id FROM zd_tickets WHERE id IN ({ids})) ORDER BY id DESC LIMIT 20"""
+_REPORT = """SELECT e.ticket_id, e.time, g.name FROM zd_metric_events e JOIN zd_tickets t ON t.id = e.ticket_id
+    LEFT JOIN zd_agent_groups g ON g.id = t.group_id
+    WHERE e.type = 'breach' AND e.metric = ? AND e.time >= ? AND e.time < ? ORDER BY e.time, e.id LIMIT ? OFFSET ?"""
+_METRICS = [(one, one.replace("_", " ").capitalize()) for one in sorted({EVENT_METRICS.get(m, m) for m in METRICS})]
 _KEYS = {"created": "created_at", "updated": "updated_at", "due_date": "due_at", "nice_id": "id"}
 _NAMES = {"requester": "users", "assignee": "users", "submitter": "users", "group": "groups",
           "organization": "organizations"}  # fmt: skip
@@ -48,7 +55,10 @@ def tickets_table(
     """Returns a table of tickets that the API listed with the people and groups in it; one with columns is sorted."""
     names = {one: {row["id"]: row["name"] for row in found.get(one, ())} for one in {*_NAMES.values()}}
     shown = [*columns] or ["nice_id", "subject", "status", "requester", "updated"]
-    heads = [(COLUMNS.get(one, one), _sorting(exchange, one) if columns else "") for one in shown]
+    now = (exchange.query.get("sort_by"), exchange.query.get("sort_order"))
+    orders = {one: "desc" if now == (one, "asc") else "asc" for one in columns}
+    heads = [(COLUMNS.get(one, one), ui.here(exchange, sort_by=one, sort_order=orders[one], page="") if columns else "")
+             for one in shown]  # fmt: skip
     slas: list[list[tb.Json]] = [record(row.get("slas")).get("policy_metrics") or [] for row in found[key]]
     rows = [(row["id"], [_cell(row, one, names) for one in shown]) for row in found[key]]
     if any(slas):
@@ -56,11 +66,6 @@ def tickets_table(
         for (_, cells), some in zip(rows, slas, strict=True):
             cells.append(_left(some[0])[0] if some else "")
     return PageTable(caption, heads, rows, ui.around(exchange, found))
-
-
-def _sorting(exchange: Exchange, column: str) -> str:
-    down = exchange.query.get("sort_by") == column and exchange.query.get("sort_order") == "asc"
-    return ui.here(exchange, sort_by=column, sort_order="desc" if down else "asc", page="")
 
 
 def _cell(row: tb.Json, column: str, names: dict[str, dict[Any, str]]) -> Any:
@@ -144,6 +149,34 @@ def search(world: Desk, exchange: Exchange) -> Any:
         table = PageTable(f"{kind}s".capitalize(), [("Name", "")], rows, ui.around(exchange, found))
     links = [(ui.here(exchange, type=one, page=""), f"{one}s".capitalize(), "") for one in kinds]
     return ui.show(world, exchange, "list", title="Search", tables=[table], links=links, query=text, errors=errors)
+
+
+@route("GET", "/agent/reports", who="agent")
+def report(world: Desk, exchange: Exchange) -> Any:
+    """Lists the breaches of a metric between two moments, each with the present group of its ticket."""
+    edges = (("begin", "From (UTC)", moment(world.clock.now - 86_400)), ("end", "Until (UTC)", world.now))
+    blank = [FormField(name, label, ui.when(at)) for name, label, at in edges]
+    blank.append(pick("metric", "Metric", "reply_time", options=_METRICS))
+    fields, page, size = ui.filled(blank, ui.sent_by(exchange)), whole(exchange, "page", 1, most=10**6), world.look.rows
+
+    def ask() -> list[tuple[Any, ...]]:
+        between = [_edge(one) for one in fields[:2]]
+        return world.db.execute(_REPORT, fields[2].value, *between, size + 1, (page - 1) * size)
+
+    errors, found = ui.tried(world, exchange, ask)
+    rows = [(n, [ui.when(at), (f"#{n}", f"/agent/tickets/{n}"), group or "-"]) for n, at, group in (found or ())[:size]]
+    pages = ui.around(exchange, {"previous_page": page > 1, "next_page": len(found or ()) > size})
+    tables = [PageTable("Breaches", [(title, "") for title in ("Time", "Ticket", "Group")], rows, pages)]
+    about: tb.Json = {"title": "Reporting", "fields": fields, "buttons": [("", "", "Show")], "method": "get"}
+    return ui.show(world, exchange, "edit", tables=tables, errors=errors, **about)
+
+
+def _edge(field: FormField) -> str:
+    """Returns the moment that a field of a report names, perhaps in seconds since epoch, as exports do."""
+    try:
+        return moment(float(field.value) if str(field.value).isdecimal() else seconds(field.value))
+    except (ValueError, OverflowError):
+        raise Invalid(field.name, f"{field.label}: {field.value} is not a time such as 2026-01-05 09:00") from None
 
 
 # -- a ticket

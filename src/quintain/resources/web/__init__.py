@@ -23,27 +23,22 @@ from __future__ import annotations
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
 from .noise import Noise
-from .pages import CursorPage, Listing, cursor_page, offset_page
-from .rates import Forced, Rates
+from .pages import Listing, cursor_page, offset_page
 from .resources import ResourceSpec, Style
 from .routes import Routes
 from .rows import WebRow
 from .tools import HttpTool, route_tools
-from .world import TABLES, Due, Exchange, Product, Web
+from .world import TABLES, Exchange, Product, Web
 
 __all__ = [
     "TABLES",
-    "CursorPage",
-    "Due",
     "Exchange",
-    "Forced",
     "HttpRequest",
     "HttpResponse",
     "HttpTool",
     "Listing",
     "Noise",
     "Product",
-    "Rates",
     "Refuse",
     "ResourceSpec",
     "Routes",

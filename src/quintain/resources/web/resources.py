@@ -22,7 +22,6 @@ class Style(Protocol):
 
     def page(self, world: Any, exchange: Any, listing: Listing, /, *, key: str, sortable: tuple[str, ...]) -> Any:
         """Returns a page of a list, with its envelope but before its rows were decorated."""
-        ...
 
     def missing(self) -> Refuse:
         """Returns the refusal for a row that does not exist."""
@@ -38,7 +37,6 @@ class Style(Protocol):
 
     def job(self, world: Any, exchange: Any, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a background job and returns the answer."""
-        ...
 
 
 Hook = Callable[..., Any]
@@ -131,7 +129,7 @@ class ResourceSpec:
         id_path, verbs = f"{self.path}/{{id}}", self.verbs
         reading, writing = {"who": self.read}, {"who": self.write}
         table: tuple[tuple[str, str, str, Any, dict[str, Any]], ...] = (
-            ("list", "GET", self.path, self._list, reading),
+            ("list", "GET", self.path, self.answer_list, reading),
             ("count", "GET", f"{self.path}/count", self._count, reading),
             ("show_many", "GET", f"{self.path}/show_many", self._show_many, reading),
             ("create_many", "POST", f"{self.path}/create_many", self._create_many, writing),
@@ -161,9 +159,6 @@ class ResourceSpec:
         found = self.style.page(world, exchange, listing, key=self.many, sortable=self.sort)
         found[self.many] = self.decorated(world, exchange, found[self.many])
         return found
-
-    def _list(self, world: Any, exchange: Any) -> Any:
-        return self.answer_list(world, exchange)
 
     def _count(self, world: Any, exchange: Any) -> Any:
         more, values = self.scope(world, exchange) if self.scope else ("1", ())
@@ -252,7 +247,8 @@ class ResourceSpec:
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
         for name in self.unique:
             value = values.get(name)
-            if value is not None and self._taken(world, name, value, row=row):
+            where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
+            if value is not None and count(world.db, self.row, where, str(value), row.id if row else 0):
                 words = f"{_title(name)}: {value} has already been taken"
                 details.setdefault(name, []).append((words, "DuplicateValue"))
         if details:
@@ -273,10 +269,6 @@ class ResourceSpec:
                     details[name] = [(f"{_title(name)}: {error}", "InvalidValue")]
                 del found[name]
         return found, details
-
-    def _taken(self, world: Any, name: str, value: Any, *, row: Any) -> bool:
-        where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
-        return bool(count(world.db, self.row, where, str(value), row.id if row else 0))
 
 
 def convert(kind: type[WebRow], name: str, value: Any) -> Any:

@@ -283,15 +283,13 @@ class Web(qn.State):
     def at(self, due: float, act: str, argument: int | None = None, *, key: str = "") -> None:
         """Runs an action of a product at a moment, which is now if it has passed."""
         self.is_armed = False
-        insert(self.db, Due(id=self._next_due(), due=max(due, self.clock.now), act=act, argument=argument, key=key))
+        ((number,),) = self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM web_due")
+        insert(self.db, Due(id=number, due=max(due, self.clock.now), act=act, argument=argument, key=key))
 
     def cancel(self, key: str) -> None:
         """Removes the actions of this key that are still to be run."""
         self.is_armed = False
         self.db.execute("DELETE FROM web_due WHERE key = ?", key)
-
-    def _next_due(self) -> int:
-        return int(self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM web_due")[0][0])
 
     def arm(self) -> None:
         """Sets the timer in the clock to the first row that is due. Call it after a transaction that set one."""
