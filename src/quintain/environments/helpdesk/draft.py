@@ -260,10 +260,10 @@ class Case(Draft[Helpdesk]):
     def send(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Adds a call to the solution and plays it; if it is refused as planned, it is made again."""
         self.play(tool, **arguments)
-        told = getattr(self.shadow, tool)(**arguments)
+        answer = getattr(self.shadow, tool)(**arguments)
         if self.shadow.met.refused:
             return self.send(tool, **arguments)
-        status, _, body = plain(observe(told)).partition("\n")
+        status, _, body = plain(observe(answer)).partition("\n")
         if not status.startswith("2"):
             raise ValueError(f"the solution's call {tool} {arguments} was answered with {status}: {body[:300]}")
         return json.loads(body) if body else {}

@@ -102,7 +102,7 @@ _UNSENT = {"ids", "query", "page", "per_page", "status"}
 """Fields of intents that no field of a form takes."""
 
 
-class _Refused(Exception):
+class _NotTaken(Exception):
     """A planned refusal."""
 
 
@@ -133,7 +133,7 @@ class Driver:
             ValueError: A page lacks a control, or the product refused the act.
         """
         while True:
-            with contextlib.suppress(_Refused):
+            with contextlib.suppress(_NotTaken):
                 return act()
 
     def perform(self, intent: Intent) -> None:
@@ -211,7 +211,7 @@ class Driver:
             self._is_lost = True
             # A form that led on to another page was taken; only that page was refused.
             if not arguments.get("target", "").startswith("button") or self.world.browser.tab.url == before:
-                raise _Refused
+                raise _NotTaken
 
 
 def _entries(fields: dict[str, Any], form: Form) -> Iterator[tuple[str, PageField, Any]]:

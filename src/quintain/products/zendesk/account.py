@@ -110,7 +110,7 @@ class Desk(HttpTool):
     def _behind(self) -> Database:
         found = self.indexed[0] if self.indexed else self.db
         if found.image is not self.db.image:
-            self.met.untold = "stale"
+            self.met.unshown = "stale"
         return found
 
     def user(self, id: int | None) -> User | None:

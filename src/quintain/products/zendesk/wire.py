@@ -158,7 +158,7 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
         raise _limited(world, exchange, reset)
 
 
-def _limited(world: Desk, exchange: Exchange, seconds: int, refusal: Refuse | None = None) -> Refuse:
+def _limited(world: Desk, exchange: Exchange, seconds: int, *, refusal: Refuse | None = None) -> Refuse:
     waits = world.throttle.waits
     if len(waits) > 100:
         waits.clear()
@@ -174,7 +174,7 @@ def trouble(world: Desk, exchange: Exchange, kind: str) -> Refuse | None:
         return translate(Conflict("Ticket was updated by somebody else in the meantime")) if is_change else None
     down = {"error": "ServiceUnavailable", "description": "The service is temporarily unavailable"}
     refusal = Refuse(503, down, {"retry-after": str(TROUBLE_S)}) if kind == "unavailable" else None
-    return _limited(world, exchange, TROUBLE_S, refusal)
+    return _limited(world, exchange, TROUBLE_S, refusal=refusal)
 
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:

@@ -20,7 +20,7 @@ from quintain.errors import ToolError
 from .aria import disabled, lines, name_of, option_value, role_of, tree, value_of, visible
 from .html import Document, Element, document
 from .messages import HttpRequest, HttpResponse
-from .noise import Told
+from .noise import Shown
 from .world import Web
 
 MOST_REDIRECTS = 20
@@ -90,7 +90,7 @@ class BrowserTools(Web):
         browser: Browser = msgspec.field(default_factory=Browser)
 
     @qn.tool
-    def goto(self, url: str) -> Told:
+    def goto(self, url: str) -> Shown:
         """Open an address in the tab.
 
         Args:
@@ -100,7 +100,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def click(self, target: str) -> Told:
+    def click(self, target: str) -> Shown:
         """Click a link, a button, a checkbox or a radio button.
 
         Args:
@@ -171,7 +171,7 @@ class BrowserTools(Web):
         return self._mark(control, on=on)
 
     @qn.tool
-    def press_enter(self, target: str) -> Told:
+    def press_enter(self, target: str) -> Shown:
         """Press Enter in a field, which sends its form as its first button does.
 
         Args:
@@ -201,17 +201,17 @@ class BrowserTools(Web):
         return f"{self._line(control)} holds {name}"
 
     @qn.tool
-    def back(self) -> Told:
+    def back(self) -> Shown:
         """Go back to the page before."""
         return self._move(self.browser.tab.back, self.browser.tab.forward)
 
     @qn.tool
-    def forward(self) -> Told:
+    def forward(self) -> Shown:
         """Go forward to the page that `back` left."""
         return self._move(self.browser.tab.forward, self.browser.tab.back)
 
     @qn.tool
-    def new_tab(self, url: str) -> Told:
+    def new_tab(self, url: str) -> Shown:
         """Open an address in a new tab.
 
         Args:
@@ -224,7 +224,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def switch_tab(self, number: int) -> Told:
+    def switch_tab(self, number: int) -> Shown:
         """Show another tab.
 
         Args:
@@ -236,7 +236,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def close_tab(self) -> Told:
+    def close_tab(self) -> Shown:
         """Close the tab that is shown."""
         self.browser.tabs.pop(self.browser.active)
         self.browser.tabs = self.browser.tabs or [Tab()]
@@ -254,7 +254,7 @@ class BrowserTools(Web):
         return "\n".join(found)[:SHOWN] or f"{text!r} is not on the page"
 
     @qn.tool
-    def read_page(self, start: int = 1) -> Told:
+    def read_page(self, start: int = 1) -> Shown:
         """Read the page as an accessibility tree, whose controls have refs.
 
         Args:
@@ -271,7 +271,7 @@ class BrowserTools(Web):
             head += f" | tab {self.browser.active + 1} of {len(self.browser.tabs)}"
         following = max(1, start) + len(shown)
         rest = [f"({len(every) - following + 1} more lines: read_page {following})"] if following <= len(every) else []
-        return self.met.tell("\n".join([head, *shown, *rest]))
+        return self.met.show("\n".join([head, *shown, *rest]))
 
     # -- elements
 
@@ -320,7 +320,7 @@ class BrowserTools(Web):
 
     # -- requests
 
-    def _move(self, source: list[str], other: list[str]) -> Told:
+    def _move(self, source: list[str], other: list[str]) -> Shown:
         if not source:
             raise ToolError("the history of the tab has no further page")
         tab, here = self.browser.tab, [*other, self.browser.tab.url]

@@ -16,7 +16,7 @@ from quintain.trace import Observation
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 REFUSALS = ("rate_limited", "unavailable", "conflict")
 """Kinds of trouble in which a request is refused."""
-Told = Any
+Shown = Any
 """What a tool returns: text, or an `Observation` of it that names the trouble which was planned."""
 
 
@@ -51,17 +51,17 @@ QUIET = Noise()
 
 
 class Met(msgspec.Struct):
-    """What a world has met of its noise.
+    """Record of the noise that a world has met.
 
     Attributes:
         counts: Things so far by kind.
         refused: True if the last request was refused as planned. The next one is not, so who tries again gets through.
-        untold: Kind of the trouble that no tool has told of yet.
+        unshown: Kind of the trouble that no tool has shown yet.
     """
 
     counts: dict[str, int] = {}
     refused: bool = False
-    untold: str = ""
+    unshown: str = ""
 
     def next(self, noise: Noise, kind: str) -> bool:
         """Counts one thing of a kind, unless its dial is off, and returns whether it meets trouble."""
@@ -70,7 +70,7 @@ class Met(msgspec.Struct):
         number = self.counts[kind] = self.counts.get(kind, -1) + 1
         return noise.plans(kind, number)
 
-    def tell(self, text: str) -> Told:
+    def show(self, text: str) -> Shown:
         """Returns the result of a tool, whose step is marked if a request of it was refused as planned."""
-        kind, self.untold = self.untold, ""
+        kind, self.unshown = self.unshown, ""
         return Observation(text, {"planned_fault": kind}) if kind else text

@@ -61,7 +61,7 @@ class CursorPage(NamedTuple):
 
 
 def offset_page(db: Database, listing: Listing, *, page: int, size: int) -> tuple[list[dict[str, Any]], int]:
-    """Returns the rows of the page with this number, from 1, as answers show them, and the length of the list."""
+    """Returns the rows of a page by its number, from 1, and the length of the whole list."""
     where = f"{listing.where} {listing.sorting()} LIMIT ? OFFSET ?"
     rows = [row for row, _ in _read(db, listing, where, *listing.values, size, (page - 1) * size)]
     is_whole = page == 1 and len(rows) < size

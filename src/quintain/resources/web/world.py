@@ -237,7 +237,7 @@ class Web(qn.State):
         """Refuses a request if that is planned, but never two in a row."""
         kinds = [kind for kind in REFUSALS if self.met.next(self.noise, kind)]
         found = product.trouble(self, exchange, kinds[0]) if kinds and not self.met.refused else None
-        self.met.refused, self.met.untold = found is not None, kinds[0] if found is not None else ""
+        self.met.refused, self.met.unshown = found is not None, kinds[0] if found is not None else ""
         if found is not None:
             raise found
 
@@ -252,7 +252,7 @@ class Web(qn.State):
         return self.last_id
 
     def put(self, kind: type[T], /, **fields: Any) -> T:
-        """Inserts a row with the next identifier; `created_at` and `updated_at` are now, where it has them."""
+        """Inserts a row whose columns are `fields`; it gets the next identifier, and its times are now."""
         stamps = {name: self.now for name in ("created_at", "updated_at") if name in kind.__struct_fields__}
         row = kind(id=self.new_number(), **(stamps | fields))
         insert(self.db, row)
