@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,19 +91,20 @@ class Update:
 
     def changes(self, old: tb.Ticket | None, via: tb.Json | None = None) -> None:
         """Adds an event for each field in which the ticket differs from what it was."""
-        then = {} if old is None else _watched(old)
-        for name, value in _watched(self.ticket).items():
-            if old is not None and value != then.get(name):
+        names = (*WATCHED, *self.ticket.custom, "satisfaction_score")
+        now = _values(self.ticket, self.ticket.custom)
+        for name, value, before in zip(names, now, _values(old or self.ticket, self.ticket.custom), strict=True):
+            if old is not None and value is not before and value != before:
                 more = {"via": via} if via else {}
-                self.event("Change", value=shown(value), field_name=name, previous_value=shown(then.get(name)), **more)
+                self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
             elif old is None and (name in CREATED or (value not in (None, []) and name not in _SILENT)):
                 self.event("Create", value=shown(value), field_name=name)
 
 
-def _watched(ticket: tb.Ticket) -> dict[str, Any]:
+def _values(ticket: tb.Ticket, custom: Iterable[str]) -> tuple[Any, ...]:
     """Returns the fields of a ticket that events tell of."""
     score = ticket.satisfaction_rating.get("score")
-    return {**dict(zip(WATCHED, _read(ticket), strict=True)), **ticket.custom, "satisfaction_score": score}
+    return (*_read(ticket), *(ticket.custom.get(name) for name in custom), score)
 
 
 def commit(
