@@ -144,12 +144,15 @@ def _scope_users(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]
     query = exchange.query
     roles = [query[name] for name in ("role", "role[]") if name in query]
     roles = [value for name, value in exchange.request.query if name == "role[]"] or roles
-    marks = ", ".join("?" * len(roles))
-    where, values = (f"role IN ({marks})", tuple(roles)) if roles else ("1", ())
+    where, values = (f"role IN ({', '.join('?' * len(roles))})", tuple(roles)) if roles else ("1", ())
     if "external_id" in query and exchange.request.method == "GET":
         where, values = f"{where} AND external_id = ?", (*values, query["external_id"])
     listing = not exchange.params and "show_many" not in exchange.request.path
     return (f"active = 1 AND {where}" if listing else where), values
+
+
+def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": row["id"], **row} for row in rows]  # Of users alone the identifier comes before the address.
 
 
 _MEMBERS = "SELECT user_id FROM zd_group_memberships WHERE"
@@ -158,9 +161,7 @@ USERS = ResourceSpec(
     verbs=("list", "show", "create", "update", "delete", "count", "show_many", "create_many", "update_many",
         "destroy_many"),
     sort=("created_at", "updated_at", "name", "id"), writable=USER_FIELDS, required=("name",), clean=_clean_user,
-    after=_after_user, removed=_remove_user, scope=_scope_users,
-    # Of users alone the identifier comes before the address.
-    show=lambda world, exchange, rows: [{"id": row["id"], **row} for row in rows],
+    after=_after_user, removed=_remove_user, show=_show_users, scope=_scope_users,
     lists={"/api/v2/organizations/{id}/users": "active = 1 AND organization_id = ?",
            "/api/v2/groups/{id}/users": f"active = 1 AND id IN ({_MEMBERS} group_id = ?)"},
 )  # fmt: skip
