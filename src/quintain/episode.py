@@ -42,7 +42,7 @@ class Progress(msgspec.Struct):
 
     @classmethod
     def of(cls, trace: Trace) -> Progress:
-        faults = [step.fault for turn in trace.turns for step in turn.steps]
+        faults = [None if "planned_fault" in step.data else step.fault for turn in trace.turns for step in turn.steps]
         last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
         reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
@@ -258,7 +258,7 @@ class Episode(Generic[S]):
         if size > limit:
             raise ValueError(f"tool {call.name!r} returned {size} bytes, max_observation_bytes is {limit}")
         content = content if isinstance(content, str) else codec.loads(encoded, tuple[Block, ...])
-        return Step(call, content, is_error=is_error, data=data)
+        return Step(call, content, is_error=is_error, fault=data.get("planned_fault"), data=data)
 
     def _next_fault(self, earlier: Step | None) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""

@@ -57,6 +57,7 @@ class Observation(msgspec.Struct, frozen=True):
     Attributes:
         content: Anything that a tool may return by itself.
         data: Plain data with a JSON form; no message to the model holds it. `max_observation_bytes` bounds both parts.
+            Its `planned_fault` names trouble that the world had planned for this call; it becomes `Step.fault`.
     """
 
     content: Any
@@ -180,7 +181,7 @@ class Step(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     observation: Content
     is_error: bool = False
     fault: str | None = None
-    """The planned fault that configuration injected here; None is weather as usual."""
+    """The planned fault that configuration, or a noisy world, injected here; None is weather as usual."""
     data: dict[str, Any] = {}
     """Data of the tool's `Observation`, for clients and scoring functions, which must not change it."""
 

@@ -95,6 +95,8 @@ PAGES: dict[str, Callable[[], tuple[str, str]]] = {
     "merge": lambda: (zendesk.ADMIN, "/agent/bulk?act=merge&ids=1"),
     "search": lambda: (zendesk.ADMIN, "/agent/search/1?q=printer"),
     "search of users": lambda: (zendesk.ADMIN, "/agent/search/1?q=customer&type=user"),
+    "report": lambda: (zendesk.ADMIN, "/agent/reports?begin=2026-01-01+09:00"),
+    "report of a wrong time": lambda: (zendesk.ADMIN, "/agent/reports?begin=soon"),
     "users": lambda: (zendesk.ADMIN, "/agent/users"),
     "user": lambda: (zendesk.ADMIN, f"/agent/users/{key('users', 'name = ?', 'Customer 1')}"),
     "organization": lambda: (zendesk.ADMIN, f"/agent/organizations/{key('organizations')}"),

@@ -95,6 +95,7 @@ class Site(Browsing):
         translate=lambda error: None,
         acts={},
         workers={},
+        trouble=lambda world, exchange, kind: Refuse(503, {"error": kind}),
     )
 
     saved: list[dict[str, list[str]]] = []

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quintain import codec, resource
-from quintain.resources.web import HttpRequest, request
+from quintain.resources.web import HttpRequest, Noise, request
 from tests.products.conftest import basic, fresh
 
 HOST = "http://acme.zendesk.localhost/api/v2/"
@@ -62,13 +62,13 @@ def requests(history: Any) -> list[Asked]:
     ]  # fmt: skip
 
 
-def play(world: Any, history: list[Asked]) -> list[bytes]:
+def play(world: Any, history: list[Asked], *, planned: bool = False) -> list[bytes]:
     """Returns the bytes of all answers."""
     found: list[bytes] = []
     for one in history:
         world.clock.advance(one.pause)
         answer = world.respond(one.request)
-        assert answer.status < 500
+        assert answer.status < 500 or planned
         found.append(codec.dumps((answer.status, answer.body, answer.headers)))
     return found
 
@@ -89,6 +89,25 @@ def test_fork_goes_on_like_its_origin(history: Any, cut: int) -> None:
     play(other, requests([("admin@acme.example", ("PUT", "tickets/1", {"ticket": {"tags": ["other"]}}), 1.0)]))
     assert play(world, asked[cut:]) == play(twin, asked[cut:]) == play(loaded, asked[cut:])
     assert digest(world) == digest(twin) == digest(loaded)
+
+
+NOISY = Noise("task 7", rate_limited=0.3, unavailable=0.2, conflict=0.5, duplicate=0.5, stale=0.5, lag_s=60.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(HISTORY, st.integers(0, 14))
+def test_noise_is_the_same_for_a_replay_and_a_fork(history: Any, cut: int) -> None:
+    asked, found = requests(history), []
+    for _ in range(2):
+        world = fresh()
+        world.noise = NOISY
+        before = play(world, asked[:cut], planned=True)
+        twin = world.copy()
+        after = play(world, asked[cut:], planned=True)
+        assert after == play(twin, asked[cut:], planned=True)
+        assert digest(world) == digest(twin)
+        found.append((before, after, digest(world)))
+    assert found[0] == found[1]
 
 
 def test_replay_in_another_process_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _turn_rows(turn: Turn, watched: StepChanges | None, *, full: bool) -> Iterat
 def _step_rows(step: Step, *, full: bool) -> Iterator[Row]:
     yield "calls", _called(step.call, full=full)
     if step.fault is not None:
-        yield "fault", Text(f"{step.fault}, planned by the configuration", style="magenta")
+        yield "fault", Text(f"{step.fault}, as planned", style="magenta")
     yield (
         ("error" if step.is_error else "sees"),
         _said(step.observation, full=full, style="red" if step.is_error else ""),

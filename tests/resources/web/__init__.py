@@ -8,7 +8,6 @@ from quintain.resources.database import Database
 from quintain.resources.web import (
     TABLES,
     Exchange,
-    HttpResponse,
     HttpTool,
     Listing,
     Product,
@@ -16,7 +15,6 @@ from quintain.resources.web import (
     ResourceSpec,
     Routes,
     WebRow,
-    answer,
     cursor_page,
     offset_page,
     route_tools,
@@ -51,8 +49,8 @@ class LibraryStyle:
             )
             found = cursor_page(world.db, listing, size=size, after=after, before=before)
             return {key: found.rows, "more": found.has_more, "first": found.first, "last": found.last}
-        page = offset_page(world.db, listing, page=int(exchange.query.get("page", 1)), size=size)
-        return {key: page.rows, "total": page.total}
+        rows, total = offset_page(world.db, listing, page=int(exchange.query.get("page", 1)), size=size)
+        return {key: rows, "total": total}
 
     def missing(self) -> Refuse:
         return Refuse(404, {"error": "missing"})
@@ -63,14 +61,8 @@ class LibraryStyle:
     def many(self, exchange: Exchange, /, *, noun: str) -> list[int]:
         return [int(one) for one in exchange.query["ids"].split(",")]
 
-    def created(self, world: Any, exchange: Exchange, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        return answer(body, 201, headers=(("location", url),))
-
     def job(self, world: Any, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         return {"job": world.start_job("J1", kind, items, caller=1).id}
-
-    def stamp(self, world: Any, /) -> str:
-        return str(world.clock.now)
 
 
 BOOKS = ResourceSpec(
@@ -114,11 +106,11 @@ def later(world: Any, exchange: Exchange) -> Any:
 @ROUTES.route("GET", "/limited")
 def limited(world: Any, exchange: Exchange) -> Any:
     """Counts requests."""
-    status = world.throttle.take("all", 2, period_s=60, now=world.clock.now)
-    if status.remaining < 0:
-        world.throttle.waits[exchange.request.header("authorization")] = world.clock.now + status.reset
-        raise Refuse(429, {}, {"retry-after": str(status.reset)})
-    return {"left": status.remaining}
+    remaining, reset = world.throttle.take("all", 2, period_s=60, now=world.clock.now)
+    if remaining < 0:
+        world.throttle.waits[exchange.request.header("authorization")] = world.clock.now + reset
+        raise Refuse(429, {}, {"retry-after": str(reset)})
+    return {"left": remaining}
 
 
 def _create_book(world: Any, caller: int, index: int, item: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +138,7 @@ class Library(SHELF, HttpTool):  # type: ignore[misc, valid-type]
         translate=lambda error: None,
         acts={"note": lambda world, number: world.notes.append([world.clock.now, number])},
         workers={"create books": _create_book},
+        trouble=lambda world, exchange, kind: Refuse(503, {"error": kind}),
     )
 
     notes: list[list[float]] = []

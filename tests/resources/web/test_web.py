@@ -48,7 +48,7 @@ def test_resource_creates_shows_updates_and_deletes() -> None:
         "pages": 7,
         "tags": [],
         "lent": False,
-        "created_at": "1.0",
+        "created_at": "1970-01-01T00:00:01Z",
     }
     path = f"/books/{book['id']}"
     assert call(world, "PUT", path, {"book": {"lent": True, "tags": ["x"], "secret": "no"}})[1]["book"]["tags"] == ["x"]
@@ -65,7 +65,7 @@ def test_name_of_a_parameter_is_no_segment() -> None:
 def test_windows_that_have_ended_are_removed() -> None:
     rates = Rates()
     for second in range(1000):
-        assert rates.take(f"key {second}", 1, period_s=60.0, now=float(second)).remaining == 0
+        assert rates.take(f"key {second}", 1, period_s=60.0, now=float(second))[0] == 0
     assert len(rates.windows) < SWEPT
 
 

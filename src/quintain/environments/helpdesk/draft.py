@@ -12,11 +12,15 @@ import msgspec
 from quintain.authoring import Draft, Level
 from quintain.products import zendesk
 from quintain.products.zendesk import tables as tb
-from quintain.products.zendesk.account import channel, moment
+from quintain.products.zendesk.account import channel
 from quintain.products.zendesk.commit import commit
 from quintain.products.zendesk.people import create_user
-from quintain.resources.web import request
+from quintain.resources.web import Noise, request
+from quintain.resources.web.noise import QUIET
 from quintain.resources.web.rows import find, select
+from quintain.resources.web.world import moment
+from quintain.tools import observe
+from quintain.trace import plain
 
 from . import words
 from .company import base
@@ -79,13 +83,16 @@ class Case(Draft[Helpdesk]):
     Attributes:
         kind: Class of its world.
         shares: How untidy the company is.
+        noise: Trouble that the product plans.
     """
 
     kind: ClassVar[type[Helpdesk]] = Helpdesk
     shares: ClassVar[Shares] = MEASURED
+    noise: ClassVar[Noise] = QUIET
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
+        self.seed = key.hex()
         self.desk = account(level, self.kind, self.shares)
         self.plans: list[Plan] = []
         self.intents: list[Intent] = []
@@ -234,6 +241,8 @@ class Case(Draft[Helpdesk]):
         desk.clock.now = float(int(desk.clock.now)) + 120 + self.rng.below(480)
         desk.last_answers, desk.is_fresh = "", True
         desk.throttle.windows.clear()
+        if self.noise != QUIET:
+            desk.noise = msgspec.structs.replace(self.noise, seed=self.seed)
         desk.arm()
         self.shadow = desk.copy()
 
@@ -249,9 +258,12 @@ class Case(Draft[Helpdesk]):
         return answer
 
     def send(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Adds a call to the solution and plays it."""
+        """Adds a call to the solution and plays it; if it is refused as planned, it is made again."""
         self.play(tool, **arguments)
-        status, _, body = getattr(self.shadow, tool)(**arguments).partition("\n")
+        answer = getattr(self.shadow, tool)(**arguments)
+        if self.shadow.met.refused:
+            return self.send(tool, **arguments)
+        status, _, body = plain(observe(answer)).partition("\n")
         if not status.startswith("2"):
             raise ValueError(f"the solution's call {tool} {arguments} was answered with {status}: {body[:300]}")
         return json.loads(body) if body else {}

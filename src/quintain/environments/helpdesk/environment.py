@@ -11,6 +11,7 @@ import msgspec
 import quintain as qn
 from quintain.environments.twins import maker
 from quintain.errors import UsageError
+from quintain.resources.web import Noise
 
 from . import pages
 from .draft import Case
@@ -36,12 +37,13 @@ def _browsed(name: str, tasks: Callable[[str], qn.Tasks[Any]]) -> qn.Environment
 
 
 in_pages = _browsed("helpdesk_pages", pages.tasks)
-"""Environment with the same tasks, but `report`, for an agent that works in the product's pages with a browser."""
+"""Environment with the same tasks for an agent that works in the product's pages with a browser."""
 
 
 varied = _browsed("helpdesk_varied", functools.partial(pages.tasks, case=pages.VariedCase))
 """Environment with the same tasks, each in a variant of the pages: other names, styles, orders of columns."""
 _made = maker(env, f"{__package__}.twins")
+_NOISE = tuple(name for name in Noise.__struct_fields__ if name != "seed")
 _INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
     "api": (env, tasks, Case),
     "pages": (in_pages, pages.tasks, pages.PagesCase),
@@ -51,34 +53,35 @@ _INTERFACES: dict[str, tuple[qn.Environment[Helpdesk], Any, type[Case]]] = {
 
 
 @functools.cache
-def _untidy(interface: str, wanted: Shares) -> qn.Environment[Helpdesk]:
+def _dialled(interface: str, wanted: Shares, noise: Noise) -> qn.Environment[Helpdesk]:
     sound, every, case = _INTERFACES[interface]
-    own: Any = functools.partial(every, case=type(case.__name__, (case,), {"shares": wanted}))
+    own: Any = functools.partial(every, case=type(case.__name__, (case,), {"shares": wanted, "noise": noise}))
     return qn.Environment(
         sound.name, tasks=own, harness=sound.harness, verifier=verifier, state=sound.state, config=sound.config
     )
 
 
-def make(*, interface: str = "api", twin: str = "", **untidy: float) -> qn.Environment[Helpdesk]:
+def make(*, interface: str = "api", twin: str = "", **dials: float) -> qn.Environment[Helpdesk]:
     """Returns the environment.
 
     Args:
         interface: "api" for tools that are requests to the API, "pages" for those of a browser, "varied" for a
             browser and other looks of the pages in each task.
-        twin: Class of a planted bug; twins have the tools of the API, and the measured shares.
-        untidy: Shares of the table `shares` in company.toml, such as typos=0.05.
+        twin: Class of a planted bug; twins have the tools of the API, the measured shares, and no noise.
+        dials: Shares of the table `shares` in company.toml, such as typos=0.05, and dials of the product's noise:
+            rate_limited, unavailable, conflict, duplicate and stale in [0, 1], lag_s in seconds.
 
     Raises:
-        UsageError: The interface, the twin or a share is unknown, or a twin is given with another option.
+        UsageError: The interface, the twin or a dial is unknown, or a twin is given with another option.
     """
-    if interface not in _INTERFACES or (twin and (interface != "api" or untidy)):
-        wanted = "interface api, pages or varied, and a twin with api and without shares"
+    if interface not in _INTERFACES or (twin and (interface != "api" or dials)):
+        wanted = "interface api, pages or varied, and a twin with api and without dials"
         raise UsageError(f"expected {wanted}; got {interface!r} and {twin!r}")
-    if untidy:
+    if dials:
+        noisy = {name: dials.pop(name) for name in _NOISE if name in dials}
         try:
-            return _untidy(interface, shares(**untidy))
+            return _dialled(interface, shares(**dials), msgspec.convert(noisy, Noise, strict=False))
         except msgspec.ValidationError as error:
-            raise UsageError(
-                f"{error}; the shares are {', '.join(Shares.__struct_fields__)}, each in [0, 1)"
-            ) from error
+            known = f"shares in [0, 1) are {', '.join(Shares.__struct_fields__)}; dials of noise {', '.join(_NOISE)}"
+            raise UsageError(f"{error}; {known}") from error
     return _made(twin=twin) if interface == "api" else _INTERFACES[interface][0]

@@ -9,6 +9,7 @@ from quintain.authoring import Recent, TaskGoal
 from quintain.products.zendesk import tables as tb
 from quintain.products.zendesk.commit import commit
 from quintain.resources.web import request
+from quintain.resources.web.noise import QUIET
 from quintain.resources.web.rows import find, select
 
 from .state import Helpdesk
@@ -46,6 +47,7 @@ class Proof(TaskGoal, frozen=True, kw_only=True):
     def play(self, world: Helpdesk) -> tuple[str, ...]:
         """Returns what the rule does to a stream of new tickets, on a fork."""
         fork = world.copy()
+        fork.noise = QUIET
         customer = select(fork.db, tb.User, "role = 'end-user' AND active = 1 ORDER BY id LIMIT 1")[0]
         agent = select(fork.db, tb.User, "role = 'admin' ORDER BY id LIMIT 1")[0]
         numbers: list[int] = []

@@ -15,6 +15,7 @@ import quintain as qn
 from quintain.authoring import Checklist, per_task, scores
 from quintain.authoring import squared as squared_share
 from quintain.products.zendesk import tables as tb
+from quintain.resources.web.noise import REFUSALS
 from quintain.resources.web.rows import select
 from quintain.trace import Step
 
@@ -35,8 +36,10 @@ def _answered_well(step: Step) -> bool:
 
 @qn.reward(level="step")
 def possible(effect: qn.StepView[Helpdesk]) -> qn.Score:
-    """Scores 1 for a call that the product carried out."""
+    """Scores 1 for a call that the product carried out; not judged where the refusal was planned."""
     text = str(effect.step.observation)
+    if effect.step.fault in REFUSALS:
+        return qn.Score(None, "a planned refusal")
     return qn.Score(float(_answered_well(effect.step)), "" if _answered_well(effect.step) else text[:80])
 
 
@@ -55,7 +58,7 @@ def on_task(effect: qn.StepView[Helpdesk]) -> qn.Score:
 @qn.reward(level="step", low=-1.0, high=0.0)
 def idle(effect: qn.StepView[Helpdesk]) -> qn.Score:
     """Scores -1 for a call that showed nothing new and changed nothing."""
-    is_idle = not effect.after.is_fresh and not _changed(effect)
+    is_idle = not effect.after.is_fresh and not _changed(effect) and effect.step.fault is None
     return qn.Score(-float(is_idle), "nothing new" if is_idle else "")
 
 

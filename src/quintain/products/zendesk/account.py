@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from quintain.resources.database import Database
+from quintain.resources.database.standing import known
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
 from quintain.resources.web.look import Look
 from quintain.resources.web.rows import find, select
@@ -14,12 +16,8 @@ from quintain.resources.web.rows import find, select
 from .tables import GroupMembership, User
 
 AGENTS = ("agent", "admin")
-
-
-@functools.lru_cache(maxsize=4096)
-def moment(at: float) -> str:
-    """Returns a time as rows hold it."""
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+LAG_S = 60.0
+"""Seconds between the moments of which stale counts are, where no index lags."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -59,7 +57,7 @@ def whole_number(value: Any) -> int | None:
 class Invalid(Exception):
     """Error of a rule for fields: for each one texts and error names, and perhaps what else an entry says."""
 
-    def __init__(self, field: str, text: str, error: str | None = None, **more: Any) -> None:
+    def __init__(self, field: str, text: str, error: str | None = "InvalidValue", **more: Any) -> None:
         super().__init__(text)
         self.details: dict[str, list[dict[str, Any]]] = {field: [{"description": text, "error": error, **more}]}
 
@@ -80,6 +78,7 @@ class Desk(HttpTool):
         indexed_at: Time of the base, whose text `zd_words` holds; empty without an index.
         viewed: Views whose count was asked before; the first answer does not know it.
         look: Variant of the pages.
+        indexed: Content of the last index, while one lags behind; at most one.
     """
 
     subdomain: str = "acme"
@@ -90,11 +89,29 @@ class Desk(HttpTool):
     indexed_at: str = ""
     viewed: list[int] = []
     look: Look = Look()
+    indexed: list[Database] = []
 
-    @property
-    def now(self) -> str:
-        """Present time as rows hold it."""
-        return moment(self.clock.now)
+    def pass_time(self, asked: HttpRequest) -> None:
+        """Advances the clock; where an index lags, the first request after each multiple of the lag renews it."""
+        lag = self.noise.lag_s or LAG_S * bool(self.noise.stale)
+        content = [self.db.fork()] if lag else []
+        super().pass_time(asked)
+        if lag and self.met.counts.get("index") != int(self.clock.now // lag):
+            self.indexed, self.met.counts["index"] = content, int(self.clock.now // lag)
+
+    def searched(self) -> Database:
+        """Returns what a search sees."""
+        return self._behind() if self.noise.lag_s else self.db
+
+    def counted(self) -> Database:
+        """Returns what a count sees."""
+        return self._behind() if self.met.next(self.noise, "stale") else self.db
+
+    def _behind(self) -> Database:
+        found = self.indexed[0] if self.indexed else self.db
+        if found.image is not self.db.image:
+            self.met.unshown = "stale"
+        return found
 
     def user(self, id: int | None) -> User | None:
         """Returns a user who was not deleted for good."""
@@ -103,6 +120,11 @@ class Desk(HttpTool):
     def receive(self, sent: HttpRequest) -> HttpResponse:
         """Answers what a webhook sends to an address outside; a company with the receiver in it overrides this."""
         return HttpResponse()
+
+    def default_status(self, status: str) -> int | None:
+        """Returns the status that agents see for a category, if none is chosen."""
+        sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
+        return next((number for (number,) in known(self.db, sql, status)), None)
 
     def groups_of(self, user_id: int | None) -> list[int]:
         """Returns the groups of an agent, the default one first."""

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.resources.web.rows import find, insert, marks, select
+from quintain.resources.database.standing import known
+from quintain.resources.web.rows import find, marks, select
+from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import AGENTS, Desk, channel, listed, moment, record
-from .conditions import Now, compiled, sql
+from .account import AGENTS, Desk, channel, listed, record
+from .conditions import Now, compiled, decoded, sql
 from .sla import calendar
 
 if TYPE_CHECKING:
@@ -49,11 +51,6 @@ def faults(kind: str, actions: Any) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[tb.Json]:
-    return msgspec.json.decode(text, type=list[dict[str, Any]])
-
-
 @functools.lru_cache(maxsize=256)
 def _rules(
     records: tuple[tuple[Any, ...], ...], categories: tuple[tuple[Any, ...], ...]
@@ -61,13 +58,13 @@ def _rules(
     """Returns triggers in the order in which they run; the same rows need not be read and sorted twice."""
     places = dict(categories)
     ordered = sorted(records, key=lambda one: (places.get(one[4], 0), one[5], one[0]))
-    return [(one[0], one[1], compiled(one[2]), _decoded(one[3])) for one in ordered]
+    return [(one[0], one[1], compiled(one[2]), decoded(one[3])) for one in ordered]
 
 
 def run_triggers(made: Update) -> None:
     """Runs the triggers in order; after one that changed the ticket, all that have not run are asked again."""
     db = made.world.db
-    rules = _rules(tuple(db.execute(_TRIGGERS)), tuple(db.execute(_CATEGORIES)))
+    rules = _rules(tuple(known(db, _TRIGGERS)), tuple(known(db, _CATEGORIES)))
     fired: set[int] = set()
     ticket = made.ticket
     again = True
@@ -104,14 +101,9 @@ def _choice(name: str, choices: tuple[str, ...]) -> Callable[[Update, Any], None
         if value in choices:
             setattr(made.ticket, name, value)
             if name == "status":
-                made.ticket.custom_status_id = _default_status(made.world, value)
+                made.ticket.custom_status_id = made.world.default_status(value)
 
     return set_
-
-
-def _default_status(world: Desk, status: str) -> int | None:
-    found = world.db.execute('SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1', status)
-    return found[0][0] if found else None
 
 
 def _number(made: Update, value: Any) -> int | None:
@@ -194,8 +186,7 @@ _SETTERS: dict[str, Callable[[Update, Any], None]] = {
 
 
 def _notify_user(made: Update, value: Any, via: tb.Json) -> None:
-    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
-    ticket, world = made.ticket, made.world
+    to, ticket, world = str([*listed(value), ""][0]), made.ticket, made.world
     if to == "all_agents":
         people = [one.id for one in select(world.db, tb.User, "role IN ('agent', 'admin') AND active = 1 ORDER BY id")]
     elif to == "requester_and_ccs":
@@ -203,31 +194,30 @@ def _notify_user(made: Update, value: Any, via: tb.Json) -> None:
     else:
         number = ticket.assignee_id if to == "assignee_id" else _number(made, to)
         people = [] if number is None else [number]
-    _send(made, people, subject, body=body, via=via)
+    _send(made, people, value, via=via)
 
 
 def _notify_group(made: Update, value: Any, via: tb.Json) -> None:
-    to, subject, body = map(str, [*listed(value), "", "", ""][:3])
+    to = str([*listed(value), ""][0])
     group = made.ticket.group_id if to == "group_id" else _number(made, to)
     sql = "SELECT user_id FROM zd_group_memberships WHERE group_id = ? ORDER BY user_id"
-    _send(made, [one for (one,) in made.world.db.execute(sql, group)], subject, body=body, via=via)
+    _send(made, [one for (one,) in made.world.db.execute(sql, group)], value, via=via)
 
 
-def _send(made: Update, people: list[int], subject: str, *, body: str, via: tb.Json) -> None:
+def _send(made: Update, people: list[int], value: Any, *, via: tb.Json) -> None:
     """Adds the event of a notification; its text and its mails are made from the ticket as it finally is."""
     if not people:
         return
+    subject, body = map(str, [*listed(value), "", "", ""][1:3])
     event = made.event("Notification", via=via, subject=subject, body=body, recipients=people)
 
     def final() -> None:
-        event["subject"], event["body"] = fill(made, subject), fill(made, body)
+        texts = {"subject": fill(made, subject), "body": fill(made, body)}
+        event.update(texts)
         addresses = made.world.db.execute(f"SELECT email FROM zd_users WHERE id IN ({marks(people)})", *people)
         for (address,) in addresses:
             if address:
-                mail = tb.Mail(id=made.world.new_number(), ticket_id=made.ticket.id, to=address,
-                    subject=event["subject"],
-                            body=event["body"], created_at=made.world.now)  # fmt: skip
-                insert(made.world.db, mail)
+                made.world.put(tb.Mail, ticket_id=made.ticket.id, to=address, **texts)
 
     made.final.append(final)
 
@@ -326,19 +316,17 @@ def sweep(world: Desk, argument: int | None) -> None:
         where, values = sql(rule.conditions, now_of(world, None))
         where = f"status <> 'closed' AND deleted = 0 AND {where} ORDER BY id LIMIT {SWEPT}"
         via = channel("rule", "automation", deleted=False, title=rule.title, id=rule.id)
-        then = functools.partial(_apply_rule, rule.actions)
+
+        def then(made: Update, actions: list[tb.Json] = rule.actions) -> None:
+            apply(made, actions, made.via)
+
         for ticket in select(world.db, tb.Ticket, where, *values):
             commit(world, actor, ticket, wanted={}, via=via, by_system=True, before_triggers=then)
     old = moment(world.clock.now - HARD_CLOSE_S)
-    where = (
-        "status = 'solved' AND deleted = 0 AND (SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id) <= ?"
-    )
+    solved = "(SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id)"
+    where = f"status = 'solved' AND deleted = 0 AND {solved} <= ?"
     for ticket in select(world.db, tb.Ticket, f"{where} ORDER BY id", old):
         commit(world, actor, ticket, wanted={"status": "closed"}, via={"channel": "rule"}, by_system=True)
-
-
-def _apply_rule(actions: list[tb.Json], made: Update) -> None:
-    apply(made, actions, made.via)
 
 
 def system_user(world: Desk) -> tb.User:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from copy import copy
+from datetime import date
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from quintain.errors import UsageError
+from quintain.resources.database.rows import table_name
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
-from quintain.resources.web.rows import as_shown, count, insert, select, shown
+from quintain.resources.web.rows import as_shown, count, select, shown
 
 from . import actions
 from . import tables as tb
 from .account import Desk, Invalid, listed, record
 from .commit import Update
-from .conditions import FIELDS, faults, sql
+from .conditions import FIELDS, STATUSES_UPPER, faults, sql
 from .sla import METRICS, Interval, hours_of
-from .tickets import TICKETS, actor, need
-from .wire import API, Refusals, take
+from .tickets import TICKETS, actor, need, sideload
+from .wire import API, take
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -47,7 +50,7 @@ def _clean(kind: str) -> Any:
         if kind in actions.ACTIONS and (row is None or "actions" in fields):
             wrong = wrong or actions.faults(kind, fields.get("actions"))
         if wrong:
-            raise Invalid("base", wrong, "InvalidValue")
+            raise Invalid("base", wrong)
         if row is None and "position" not in fields and kind in _KINDS:
             fields["position"] = count(world.db, _KINDS[kind]) + 1
         return _MORE[kind](fields, row) if kind in _MORE else fields
@@ -59,20 +62,16 @@ def _automation(fields: dict[str, Any], row: Any) -> dict[str, Any]:
     """Demands something that ends the automation: an action that makes a condition false."""
     conditions: tb.Json = fields.get("conditions") or (row.conditions if row else {})
     done: list[tb.Json] = fields.get("actions") or (row.actions if row else [])
-    named = {one["field"] for one in conditions.get("all", [])} | {
-        "status" for one in conditions.get("all", []) if one["field"].removesuffix("_business_hours").lower() in _STATES
-    }
+    named = {one["field"].removesuffix("_business_hours") for one in conditions.get("all", [])}
+    named |= {"status"} if named & {*STATUSES_UPPER} else set()
     ending = {one["field"] for one in done}
     tags = {"current_tags", "set_tags", "remove_tags"} & ending and "current_tags" in named
     at_an_hour = any(one.get("operator") == "is" for one in conditions.get("all", []) if one["field"] not in FIELDS or
                      FIELDS[one["field"]].kinds == "av")  # fmt: skip
     if not (named & ending or tags or at_an_hour):
         words = "An automation needs an action that makes one of its conditions false, or a time that is met once"
-        raise Invalid("base", words, "InvalidValue")
+        raise Invalid("base", words)
     return fields
-
-
-_STATES = ("new", "open", "pending", "hold", "solved", "closed")
 
 
 def execution(output: tb.Json) -> tb.Json:
@@ -99,13 +98,13 @@ def _policy(fields: dict[str, Any], row: Any) -> dict[str, Any]:
         good = str(one.get("metric")) in METRICS and str(one.get("priority")) in tb.PRIORITIES
         if not good or not isinstance(one.get("target"), int) or one["target"] <= 0:
             words = "Policy metrics: need a priority, a metric and a target in minutes"
-            raise Invalid("policy_metrics", words, "InvalidValue")
+            raise Invalid("policy_metrics", words)
         one.setdefault("business_hours", False)
     return fields
 
 
 _MORE: dict[str, Any] = {"automation": _automation, "view": _view, "sla": _policy}
-_KINDS: dict[str, Any] = {
+_KINDS: tb.Json = {
     "trigger": tb.Trigger,
     "automation": tb.Automation,
     "view": tb.TicketView,
@@ -125,10 +124,8 @@ def _personal(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
     kind, target = "json_extract(restriction, '$.type')", "json_extract(restriction, '$.id')"
     groups = "SELECT group_id FROM zd_group_memberships m WHERE m.user_id = ?"
     several = f"EXISTS (SELECT 1 FROM json_each(restriction, '$.ids') i WHERE i.value IN ({groups}))"
-    mine = (
-        f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) "
-        f"OR ({kind} = 'Group' AND ({target} IN ({groups}) OR {several})))"
-    )
+    shared = f"{kind} = 'Group' AND ({target} IN ({groups}) OR {several})"
+    mine = f"(restriction IS NULL OR ({kind} = 'User' AND {target} = ?) OR ({shared}))"
     me = exchange.caller.id
     return f"{mine} AND {where}", (me, me, me, *values)
 
@@ -138,7 +135,7 @@ def _own(world: Desk, exchange: Exchange, row: Any, *, before: Any) -> None:
     if exchange.caller.role != "admin":
         mine = {"type": "User", "id": exchange.caller.id}
         if row.restriction != mine or (before is not None and before.restriction != mine):
-            raise Refusals.forbidden()
+            raise API.forbidden()
 
 
 def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -147,7 +144,7 @@ def _show_categories(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]
 
 def _resource(name: str, row: Any, path: str, **more: Any) -> ResourceSpec:
     if name in {"trigger", "automation", "macro", "view"}:
-        more["lists"] = {f"/api/v2/{path}/active": "active = 1", f"/api/v2/{path}/compact": "active = 1"}
+        more["lists"] = {f"/api/v2/{path}/{last}": "active = 1" for last in ("active", "compact")}
     more = {"verbs": ALL, "order": ("position",)} | more
     return ResourceSpec(name=name, row=row, path=f"/api/v2/{path}", style=API, **more)
 
@@ -173,9 +170,9 @@ def _clean_schedule(world: Desk, exchange: Exchange, fields: dict[str, Any], *, 
     zone = fields.get("time_zone", row.time_zone if row else "UTC")
     try:
         intervals = msgspec.convert(fields.get("intervals", row.intervals if row else []), list[Interval])
-        hours_of(zone, msgspec.json.encode(intervals), ())
+        hours_of(zone, msgspec.json.encode(intervals).decode(), ())
     except (msgspec.ValidationError, UsageError) as error:
-        raise Invalid("base", f"Schedule: {error}", "InvalidValue") from error
+        raise Invalid("base", f"Schedule: {error}") from error
     fields["intervals"] = msgspec.to_builtins(intervals)
     return fields
 
@@ -215,53 +212,40 @@ def _reorder(spec: ResourceSpec, key: str) -> Any:
     def reorder(world: Desk, exchange: Exchange) -> Any:
         ids = listed(exchange.json.get(key))
         if not all(isinstance(one, int) for one in ids):
-            raise Refusals.attribute(f"{key} must be a list of ids")
+            raise API.attribute(f"{key} must be a list of ids")
         known = [one.id for one in select(world.db, spec.row, "1 ORDER BY position, id")]
         if {*ids} - {*known}:
-            raise Refusals.missing()
+            raise API.missing()
         for position, one in enumerate([*ids, *(other for other in known if other not in ids)], 1):
-            world.db.execute(f"UPDATE {_table(spec)} SET position = ? WHERE id = ?", position, one)
+            world.db.execute(f"UPDATE {table_name(spec.row)} SET position = ? WHERE id = ?", position, one)
         return spec.answer_list(world, exchange)
 
     return reorder
-
-
-def _table(spec: ResourceSpec) -> str:
-    from quintain.resources.database.rows import table_name
-
-    return table_name(spec.row)
 
 
 ROUTES.add("PUT", "/api/v2/triggers/reorder", _reorder(TRIGGERS, "trigger_ids"), who="admin")
 ROUTES.add("PUT", "/api/v2/slas/policies/reorder", _reorder(POLICIES, "sla_policy_ids"), who="admin")
 
 
-def _definitions(kind: str, path: str) -> None:
-    initial = {"triggers": "t", "automations": "a", "views": "v", "policies": "s"}[kind]
-
+def _definitions(spec: ResourceSpec) -> None:
     def definitions(world: Desk, exchange: Exchange) -> Any:
         found = [
             {"group": "ticket", "title": one.title, "subject": name, "type": "list", "nullable": False,
                 "repeatable": False,
              "operators": [{"value": op, "title": op.replace("_", " "), "terminal": op in {"changed", "not_changed"}}
-                           for op in one.operators + (one.more if initial == "t" else ())], "values": []}
-            for name, one in FIELDS.items() if initial in one.kinds
+                           for op in one.operators + (one.more if spec is TRIGGERS else ())], "values": []}
+            for name, one in FIELDS.items() if spec.name[0] in one.kinds
         ]  # fmt: skip
         given: list[tb.Json] = [{"title": n.replace("_", " "), "subject": n, "type": "list", "group": "ticket",
                               "nullable": False, "values": []}
-                             for n in actions.ACTIONS.get(kind.removesuffix("s"), ())]  # fmt: skip
+                             for n in actions.ACTIONS.get(spec.name, ())]  # fmt: skip
         return {"definitions": {"conditions_all": found, "conditions_any": found, "actions": given}}
 
-    ROUTES.add("GET", f"{path}/definitions", definitions, who="agent")
+    ROUTES.add("GET", f"{spec.path}/definitions", definitions, who="agent")
 
 
-for _kind, _path in (
-    ("triggers", TRIGGERS.path),
-    ("automations", AUTOMATIONS.path),
-    ("views", VIEWS.path),
-    ("policies", POLICIES.path),
-):
-    _definitions(_kind, _path)
+for _spec in (TRIGGERS, AUTOMATIONS, VIEWS, POLICIES):
+    _definitions(_spec)
 
 
 # -- holidays
@@ -277,20 +261,15 @@ def holidays(world: Desk, exchange: Exchange) -> Any:
 @route("POST", "/api/v2/business_hours/schedules/{id}/holidays", who="admin", status=201)
 def add_holiday(world: Desk, exchange: Exchange) -> Any:
     """Adds a holiday to a schedule."""
-    import datetime as dt
-
     SCHEDULES.need(world, exchange, exchange.id)
     given = exchange.part("holiday")
     try:
-        first, last = (dt.date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
+        first, last = (date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
     except ValueError:
-        raise Invalid("base", "Holiday: needs start_date and end_date", "InvalidValue") from None
+        raise Invalid("base", "Holiday: needs start_date and end_date") from None
     if last < first or not given.get("name"):
-        raise Invalid("base", "Holiday: needs a name, and an end that is not before its start", "InvalidValue")
-    row = tb.Holiday(
-        id=world.new_number(), name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id
-    )
-    insert(world.db, row)
+        raise Invalid("base", "Holiday: needs a name, and an end that is not before its start")
+    row = world.put(tb.Holiday, name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id)
     return {"holiday": as_shown(row)}
 
 
@@ -301,21 +280,17 @@ def _preview(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, macro: Any) 
     """Returns the ticket as a macro would change it; nothing is saved."""
     made = Update(world, actor(world, exchange), copy(ticket), ticket, {"channel": "web"})
     actions.apply(made, macro.actions, {})
-    changed = {
-        n: getattr(made.ticket, n) for n in ticket.__struct_fields__ if getattr(made.ticket, n) != getattr(ticket, n)
-    }
+    pairs = zip(ticket.__struct_fields__, astuple(made.ticket), astuple(ticket), strict=True)
+    changed = {name: now for name, now, then in pairs if now != then}
     said = {one["field"]: one.get("value") for one in macro.actions if one["field"].startswith("comment_")}
     comment: tb.Json = {}
-    if said.get("comment_value") or said.get("comment_value_html"):
-        value = said.get("comment_value") or said.get("comment_value_html")
+    if value := said.get("comment_value") or said.get("comment_value_html"):
         text = actions.fill(made, str(listed(value)[-1]))
         comment = {"body": text, "html_body": text, "scoped_body": [["channel:all", text]],
                    "public": said.get("comment_mode_is_public", "true") in {"true", True}}  # fmt: skip
     url = f"{exchange.base}/api/v2/tickets/{ticket.id}.json"
-    found: tb.Json = {
-        "ticket": {"id": ticket.id or None, "url": url, **changed, **({"comment": comment} if comment else {})}
-    }
-    return {"result": found | ({"comment": comment} if comment else {})}
+    more = {"comment": comment} if comment else {}
+    return {"result": {"ticket": {"id": ticket.id or None, "url": url, **changed, **more}, **more}}
 
 
 @route("GET", "/api/v2/macros/{id}/apply", who="agent")
@@ -342,9 +317,8 @@ def listing_of(world: Desk, exchange: Exchange, view: Any) -> Listing:
     sort = str(exchange.query.get("sort_by") or view.execution.get("sort_by") or "created")
     down = str(exchange.query.get("sort_order") or view.execution.get("sort_order") or "desc").lower() == "desc"
     column = _SORTS.get(sort, sort if sort in {"status", "priority", "subject", "type"} else "created_at")
-    return Listing(
-        tb.Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), (f"coalesce({column}, '')",), down
-    )
+    order = (f"coalesce({column}, '')",)
+    return Listing(tb.Ticket, f"deleted = 0 AND {where} AND {scope}", (*values, *more), order, down)
 
 
 @route("GET", "/api/v2/views/{id}/tickets", who="agent", limit="view")
@@ -353,8 +327,6 @@ def view_tickets(world: Desk, exchange: Exchange) -> Any:
     listing = listing_of(world, exchange, VIEWS.need(world, exchange, exchange.id))
     found = API.page(world, exchange, listing, key="tickets")
     found["tickets"] = TICKETS.decorated(world, exchange, found["tickets"])
-    from .tickets import sideload
-
     sideload(world, exchange, found, rows=found["tickets"])
     return found
 
@@ -372,10 +344,8 @@ def _executed(world: Desk, exchange: Exchange, view: Any) -> Any:
     names: dict[Any, str] = {"created": "created_at", "updated": "updated_at", "nice_id": "id", "due_date": "due_at"}
     rows: list[tb.Json] = []
     for ticket in tickets:
-        row: tb.Json = {
-            "ticket_id": ticket["id"],
-            "ticket": {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")},
-        }
+        brief = {name: ticket[name] for name in ("id", "subject", "status", "type", "priority", "url")}
+        row: tb.Json = {"ticket_id": ticket["id"], "ticket": brief}
         for column in columns:
             name = str(names.get(column["id"], column["id"]))
             row[column["id"]] = ticket.get(name, ticket.get(f"{name}_id"))
@@ -391,32 +361,21 @@ def preview(world: Desk, exchange: Exchange) -> Any:
     given = _clean("view")(world, exchange, {"title": "Preview", **(exchange.part("view"))}, row=None)
     view = tb.TicketView(id=0, title="Preview", conditions=given["conditions"], execution=given["execution"])
     if exchange.request.path.removesuffix(".json").endswith("count"):
-        listing = listing_of(world, exchange, view)
-        return _count_of(exchange, 0, count(world.db, tb.Ticket, listing.where, *listing.values), fresh=True)
+        return _counted(world, exchange, view)
     return _executed(world, exchange, view)
-
-
-def _count_of(exchange: Exchange, id: int, value: int, *, fresh: bool) -> tb.Json:
-    url = f"{exchange.base}/api/v2/views/{id}/count.json"
-    shown_value = value if fresh else None
-    return {
-        "view_count": {
-            "url": url,
-            "view_id": id,
-            "value": shown_value,
-            "pretty": str(value) if fresh else "...",
-            "fresh": fresh,
-        }
-    }
 
 
 def _counted(world: Desk, exchange: Exchange, view: Any) -> tb.Json:
     """Returns the count of a view, which the first time it is asked is not known yet."""
-    if view.id not in world.viewed:
+    value = None
+    if view.id in {0, *world.viewed}:
+        listing = listing_of(world, exchange, view)
+        value = count(world.counted(), tb.Ticket, listing.where, *listing.values)
+    else:
         world.viewed = [*world.viewed[-99:], view.id]
-        return _count_of(exchange, view.id, 0, fresh=False)
-    listing = listing_of(world, exchange, view)
-    return _count_of(exchange, view.id, count(world.db, tb.Ticket, listing.where, *listing.values), fresh=True)
+    url, pretty = f"{exchange.base}/api/v2/views/{view.id}/count.json", "..." if value is None else str(value)
+    about = {"url": url, "view_id": view.id, "value": value, "pretty": pretty, "fresh": value is not None}
+    return {"view_count": about}
 
 
 @route("GET", "/api/v2/views/{id}/count", who="agent")

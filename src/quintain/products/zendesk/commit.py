@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import html
+import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
+from quintain.resources.web.world import moment
 
 from . import sla
 from . import tables as tb
-from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, moment, record, seconds
+from .account import AGENTS, Conflict, Desk, Invalid, channel, listed, record, seconds
 from .wanted import check, plain_text
 
 API = channel("api")
@@ -25,6 +27,9 @@ CREATED = ("subject", "requester_id", "priority", "type", "status", "organizatio
 WATCHED = (*CREATED, "assignee_id", "group_id", "tags", "external_id", "problem_id", "due_at", "recipient",
     "follower_ids",
            "email_cc_ids", "is_public", "followup_ids")  # fmt: skip
+_SILENT = {"is_public", "satisfaction_score"}
+"""Fields that a creation never has an event for."""
+_read = operator.attrgetter(*WATCHED)
 _PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
           "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
 _CHOICES: dict[str, tuple[str, ...]] = {"status": tb.STATUSES, "priority": tb.PRIORITIES, "type": tb.TYPES}
@@ -86,29 +91,20 @@ class Update:
 
     def changes(self, old: tb.Ticket | None, via: tb.Json | None = None) -> None:
         """Adds an event for each field in which the ticket differs from what it was."""
-        for name in WATCHED:
-            value = getattr(self.ticket, name)
-            before = None if old is None else getattr(old, name)
-            if old is None:
-                if name in CREATED or (value not in (None, []) and name != "is_public"):
-                    self.event("Create", value=shown(value), field_name=name)
-            elif value != before:
-                self._change(name, value, before, via=via)
-        customs = {} if old is None else old.custom
-        if customs is not self.ticket.custom:
-            for name, value in self.ticket.custom.items():
-                if value != customs.get(name):
-                    if old is None:
-                        self.event("Create", value=shown(value), field_name=name)
-                    else:
-                        self._change(name, value, customs.get(name), via=via)
-        if old is not None and old.satisfaction_rating != self.ticket.satisfaction_rating:
-            scores = [one.satisfaction_rating.get("score") for one in (self.ticket, old)]
-            self._change("satisfaction_score", scores[0], scores[1], via=via)
+        names = (*WATCHED, *self.ticket.custom, "satisfaction_score")
+        now = _values(self.ticket, self.ticket.custom)
+        for name, value, before in zip(names, now, _values(old or self.ticket, self.ticket.custom), strict=True):
+            if old is not None and value is not before and value != before:
+                more = {"via": via} if via else {}
+                self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
+            elif old is None and (name in CREATED or (value not in (None, []) and name not in _SILENT)):
+                self.event("Create", value=shown(value), field_name=name)
 
-    def _change(self, name: str, value: Any, before: Any, *, via: tb.Json | None) -> None:
-        more = {"via": via} if via else {}
-        self.event("Change", value=shown(value), field_name=name, previous_value=shown(before), **more)
+
+def _values(ticket: tb.Ticket, custom: Iterable[str]) -> tuple[Any, ...]:
+    """Returns the fields of a ticket that events tell of."""
+    score = ticket.satisfaction_rating.get("score")
+    return (*_read(ticket), *(ticket.custom.get(name) for name in custom), score)
 
 
 def commit(
@@ -119,7 +115,6 @@ def commit(
     wanted: Mapping[str, Any],
     via: tb.Json | None = None,
     by_system: bool = False,
-    metadata: tb.Json | None = None,
     before_triggers: Callable[[Update], None] | None = None,
 ) -> tuple[tb.Ticket, tb.Audit]:
     """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the audit of all that.
@@ -131,15 +126,16 @@ def commit(
         wanted: Fields as the API takes them, `comment` included.
         via: Channel of the update.
         by_system: True to change tags and fields of a closed ticket.
-        metadata: Custom metadata of the audit.
         before_triggers: Further changes, made after those that are wanted; automations use it.
 
     Raises:
         Invalid: A field is invalid, or the ticket may not be changed so; nothing was changed.
         Conflict: The stamp of a safe update is an older one.
     """
-    if ticket is not None:
-        _may_change(ticket, wanted, by_system=by_system)
+    if ticket is not None and ticket.status == "closed" and not by_system:
+        raise Invalid("status", "Status: closed prevents ticket update", None)
+    if ticket is not None and wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
+        raise Conflict("Safe Update prevented the update due to outdated ticket data")
     before = None if ticket is None else copy(ticket)
     now = ticket or _blank(world, actor)
     made = Update(world, actor, now, before, via or API)
@@ -153,7 +149,7 @@ def commit(
         now.via = made.via
     made.metric = sla.metric_of(world, now, before)
     _run_rules(made, before_triggers)
-    return _write(made, metadata)
+    return _write(made, record(wanted.get("metadata")))
 
 
 def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -> None:
@@ -172,14 +168,7 @@ def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -
         actions.run_triggers(made)
 
 
-def _may_change(ticket: tb.Ticket, wanted: Mapping[str, Any], *, by_system: bool) -> None:
-    if ticket.status == "closed" and not by_system:
-        raise Invalid("status", "Status: closed prevents ticket update")
-    if wanted.get("safe_update") and wanted.get("updated_stamp") != ticket.updated_at:
-        raise Conflict("Safe Update prevented the update due to outdated ticket data")
-
-
-def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]:
+def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
     world, ticket = made.world, made.ticket
     sla.follow(made)
     for fill in made.final:
@@ -190,7 +179,7 @@ def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]
         ticket_id=ticket.id,
         created_at=world.now,
         author_id=made.actor.id,
-        metadata={"system": SYSTEM, "custom": metadata or {}},
+        metadata={"system": SYSTEM, "custom": metadata},
         events=made.events,
         via=made.via,
     )
@@ -213,17 +202,12 @@ def _write(made: Update, metadata: tb.Json | None) -> tuple[tb.Ticket, tb.Audit]
 
 
 def _blank(world: Desk, actor: tb.User) -> tb.Ticket:
-    form = world.db.execute('SELECT id FROM zd_ticket_forms WHERE "default" = 1 LIMIT 1')
-    brand = world.db.execute('SELECT id FROM zd_brands WHERE "default" = 1 LIMIT 1')
-    return tb.Ticket(
-        id=0,
-        created_at=world.now,
-        updated_at=world.now,
-        requester_id=actor.id,
-        submitter_id=actor.id,
-        ticket_form_id=form[0][0] if form else None,
-        brand_id=brand[0][0] if brand else None,
-    )
+    tables = (("ticket_form_id", "zd_ticket_forms"), ("brand_id", "zd_brands"))
+    made = tb.Ticket(id=0, created_at=world.now, updated_at=world.now, requester_id=actor.id, submitter_id=actor.id)
+    for name, table in tables:
+        for (number,) in world.db.execute(f'SELECT id FROM {table} WHERE "default" = 1 LIMIT 1'):
+            setattr(made, name, number)
+    return made
 
 
 # -- 2. what is wanted
@@ -249,14 +233,14 @@ def _set(made: Update, wanted: Mapping[str, Any]) -> None:
         ticket.submitter_id = _typed("requester_id", wanted.get("submitter_id") or made.actor.id)
         requester = world.user(ticket.requester_id)
         if requester is None or requester.deleted:
-            raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+            raise Invalid("requester_id", "Requester: is not a user")
         if ticket.organization_id is None:
             ticket.organization_id = requester.organization_id
     status = wanted.get("custom_status_id")
     if status is not None and (found := find(world.db, tb.CustomStatus, ticket.custom_status_id)) is not None:
         ticket.status = found.status_category
     elif status is not None:
-        raise Invalid("custom_status_id", "Ticket status: is invalid", "InvalidValue")
+        raise Invalid("custom_status_id", "Ticket status: is invalid")
 
 
 def _typed(name: str, value: Any) -> Any:
@@ -265,20 +249,15 @@ def _typed(name: str, value: Any) -> Any:
         return None
     if name in _CHOICES:
         if str(value).lower() not in _CHOICES[name]:
-            raise Invalid(name, f"{title}: {value} is not included in the list", "InvalidValue")
+            raise Invalid(name, f"{title}: {value} is not included in the list")
         return str(value).lower()
     try:
         found = convert(tb.Ticket, name, value)
         if name == "due_at":
-            found = _day(found)
+            found = moment(seconds(f"{found}T12:00:00Z" if len(found) == 10 else found))  # A date alone means noon.
     except ValueError as error:
-        raise Invalid(name, f"{title}: is invalid", "InvalidValue") from error
+        raise Invalid(name, f"{title}: is invalid") from error
     return found
-
-
-def _day(text: str) -> str:
-    """Returns a time in the form of rows; a date alone means noon."""
-    return moment(seconds(f"{text}T12:00:00Z" if len(text) == 10 else text))
 
 
 def _tags(value: Any) -> set[str]:
@@ -303,9 +282,7 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
         options = {option["value"] for option in found.custom_field_options}
         for one in listed(value):
             if options and one != "" and one not in options:
-                raise Invalid(
-                    "base", f"{found.title}: {one} is not a valid option", "InvalidValue", ticket_field_id=found.id
-                )
+                raise Invalid("base", f"{found.title}: {one} is not a valid option", ticket_field_id=found.id)
         tags -= {str(custom.get(str(found.id)))} if options else set()
         custom[str(found.id)] = value
         if options and value:
@@ -341,7 +318,7 @@ def user_of(world: Desk, email: str, field: str) -> tb.User:
     """
     found = select(world.db, tb.User, "email = ? AND active = 1", email.strip().lower())
     if not found:
-        raise Invalid(field, f"{field.capitalize()}: {email} is not a user", "InvalidValue")
+        raise Invalid(field, f"{field.capitalize()}: {email} is not a user")
     return found[0]
 
 
@@ -351,14 +328,13 @@ def person(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     Raises:
         Invalid: The e-mail is not one.
     """
-    from .people import create_user
+    from .people import check_email, create_user
 
     email = str(fields.get("email") or "").strip().lower()
     found = select(world.db, tb.User, "email = ? AND active = 1", email) if email else []
     if found:
         return found[0]
-    if email and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", email):
-        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+    check_email(email or None)
     name = str(fields.get("name") or email.partition("@")[0].replace(".", " ").title() or "Unknown")
     return create_user(world, {**fields, "name": name, "email": email or None})
 
@@ -419,7 +395,7 @@ def attach(world: Desk, tokens: list[str]) -> list[tb.Json]:
     for token in tokens:
         files = select(world.db, tb.StoredFile, "upload = ? ORDER BY id", str(token))
         if not files or (files[0].expires or 0) < world.clock.now:
-            raise Invalid("uploads", f"Uploads: {token} is not a valid upload token", "InvalidValue")
+            raise Invalid("uploads", f"Uploads: {token} is not a valid upload token")
         for one in files:
             update(world.db, one, upload="", expires=None)
             found.append(attachment(one))
@@ -451,43 +427,38 @@ def _imply(made: Update, wanted: Mapping[str, Any]) -> None:
             ticket.group_id = groups[0]
         if ticket.status == "new" and "status" not in wanted:
             ticket.status = "open"
-    if ticket.group_id != old_group and ticket.assignee_id is not None and ticket.group_id is not None:
-        members = select(
-            world.db, tb.GroupMembership, "user_id = ? AND group_id = ?", ticket.assignee_id, ticket.group_id
-        )
-        if not members:
-            ticket.assignee_id = None
+    moved = ticket.group_id != old_group and ticket.group_id is not None and ticket.assignee_id is not None
+    if moved and ticket.group_id not in world.groups_of(ticket.assignee_id):
+        ticket.assignee_id = None
     said = made.comment is not None and not made.comment.by_agent
     if before is not None and said and before.status in {"pending", "hold", "solved"} and "status" not in wanted:
         ticket.status = "open"
     if before is not None and before.status != ticket.status and "custom_status_id" not in wanted:
         ticket.custom_status_id = None
     if ticket.custom_status_id is None:
-        sql = 'SELECT id FROM zd_custom_statuses WHERE status_category = ? AND "default" = 1'
-        found = world.db.execute(sql, ticket.status)
-        ticket.custom_status_id = found[0][0] if found else None
+        ticket.custom_status_id = world.default_status(ticket.status)
 
 
 def _validate(made: Update) -> None:
     world, ticket, before = made.world, made.ticket, made.before
     ticket.status = ticket.status or "new"
     if before is not None and ticket.status == "new" and before.status != "new":
-        raise Invalid("status", "Status: cannot be changed back to new", "InvalidValue")
+        raise Invalid("status", "Status: cannot be changed back to new")
     if ticket.assignee_id is not None and (before is None or ticket.assignee_id != before.assignee_id):
         assignee = world.user(ticket.assignee_id)
         if assignee is None or assignee.role not in AGENTS or not assignee.active:
-            raise Invalid("assignee_id", "Assignee: is not an agent of this account", "InvalidValue")
+            raise Invalid("assignee_id", "Assignee: is not an agent of this account")
     if before is not None and before.requester_id != ticket.requester_id and not world.user(ticket.requester_id):
-        raise Invalid("requester_id", "Requester: is not a user", "InvalidValue")
+        raise Invalid("requester_id", "Requester: is not a user")
     for name, table in (("group_id", "zd_agent_groups"), ("organization_id", "zd_organizations")):
         value = getattr(ticket, name)
         changed = value is not None and (before is None or value != getattr(before, name))
         if changed and not world.db.execute(f"SELECT 1 FROM {table} WHERE id = ?", value):
-            raise Invalid(name, f"{name[:-3].capitalize()}: is invalid", "InvalidValue")
+            raise Invalid(name, f"{name[:-3].capitalize()}: is invalid")
     if ticket.problem_id is not None and (before is None or ticket.problem_id != before.problem_id):
         problem = find(world.db, tb.Ticket, ticket.problem_id)
         if problem is None or problem.type != "problem" or ticket.type != "incident":
-            raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident", "InvalidValue")
+            raise Invalid("problem_id", "Problem: must be a problem ticket, linked to an incident")
     if ticket.status in {"solved", "closed"} and (before is None or before.status not in {"solved", "closed"}):
         _require(made)
 
@@ -513,7 +484,7 @@ def _require(made: Update) -> None:
             missing.append((one.title, one.id, f"Field{one.type.capitalize()}"))
     if not missing:
         return
-    error = Invalid("base", "")
+    error = Invalid("base", "", None)
     error.details["base"] = [
         {"description": f"{title}: is required when solving a ticket", "error": None, "ticket_field_id": number,
          "ticket_field_type": kind}

@@ -27,7 +27,6 @@ CHANGED = ("changed", "not_changed", "value", "value_previous", "not_value", "no
 TAGS = ("includes", "not_includes")
 WORDS = (*TAGS, *EQUAL)
 HOURS = ("is", "less_than", "greater_than")
-COUNTS = (*HOURS,)
 CUSTOM = (*ORDERED, "present", "not_present", *TAGS, "within_previous_n_days")
 
 VIA = {"web": 0, "email": 4, "api": 5, "rule": 8, "linked_problem": 9, "merge": 19, "batch": 20, "recovered": 21,
@@ -54,48 +53,34 @@ class Field(NamedTuple):
 _TIMES = ("NEW", "OPEN", "PENDING", "HOLD", "SOLVED", "CLOSED", "assigned_at", "updated_at", "requester_updated_at",
           "assignee_updated_at", "due_date", "until_due_date", "sla_next_breach_at",
           "until_sla_next_breach_at")  # fmt: skip
+_BUSINESS = "_business_hours"
 
-FIELDS: dict[str, Field] = {
-    "group_id": Field(EQUAL, "tavs", "Group", CHANGED),
-    "assignee_id": Field(EQUAL, "tavs", "Assignee", CHANGED),
-    "requester_id": Field(EQUAL, "tavs", "Requester", CHANGED),
-    "organization_id": Field(EQUAL, "tavs", "Organization", CHANGED),
-    "status": Field(ORDERED, "tav", "Status", CHANGED),
-    "priority": Field(ORDERED, "tav", "Priority", CHANGED),
-    "type": Field(EQUAL, "tavs", "Type", CHANGED),
-    "ticket_type_id": Field(EQUAL, "tavs", "Type", CHANGED),
-    "current_tags": Field(TAGS, "tavs", "Tags"),
-    "custom_status_id": Field((*TAGS, *EQUAL), "tavs", "Ticket status", CHANGED),
-    "via_id": Field(EQUAL, "tavs", "Channel"),
-    "current_via_id": Field(EQUAL, "t", "Update via"),
-    "recipient": Field(EQUAL, "tav", "Received at"),
-    "ticket_form_id": Field(EQUAL, "tavs", "Form", CHANGED),
-    "brand_id": Field(EQUAL, "tavs", "Brand", CHANGED),
-    "locale_id": Field(EQUAL, "tav", "Requester's language"),
-    "satisfaction_score": Field(("is", "is_not", "less_than", "greater_than"), "tav", "Satisfaction", CHANGED),
-    "ticket_is_public": Field(EQUAL, "tav", "Privacy"),
-    "update_type": Field(EQUAL, "t", "Ticket"),
-    "comment_is_public": Field(EQUAL, "t", "Comment"),
-    "role": Field(EQUAL, "t", "Current user"),
-    "requester_role": Field(EQUAL, "t", "Requester's role"),
-    "subject_includes_word": Field(WORDS, "t", "Subject text"),
-    "comment_includes_word": Field(WORDS, "t", "Comment text"),
-    "description_includes_word": Field(WORDS, "t", "Description"),
-    "attachment": Field(EQUAL, "t", "Attachment"),
-    "cc": Field(EQUAL, "t", "CC"),
-    "reopens": Field(COUNTS, "t", "Reopens"),
-    "replies": Field(COUNTS, "t", "Agent replies"),
-    "agent_stations": Field(COUNTS, "t", "Assignee stations"),
-    "group_stations": Field(COUNTS, "t", "Group stations"),
-    "in_business_hours": Field(EQUAL, "t", "Within business hours"),
-    "within_schedule": Field(EQUAL, "t", "Within schedule"),
-    "exact_created_at": Field(("less_than", "less_than_equal", "greater_than", "greater_than_equal"), "s", "Created"),
-} | {
-    name + suffix: Field(HOURS, "av", f"Hours since {name.lower()}") for name in _TIMES for suffix in ("",
-        "_business_hours")
+_KNOWN: dict[tuple[tuple[str, ...], str, tuple[str, ...]], str] = {
+    (EQUAL, "tavs", CHANGED): "group_id assignee_id requester_id organization_id type ticket_type_id=Type "
+                              "ticket_form_id=Form brand_id",
+    (ORDERED, "tav", CHANGED): "status priority satisfaction_score=Satisfaction",
+    (TAGS, "tavs", ()): "current_tags=Tags",
+    ((*TAGS, *EQUAL), "tavs", CHANGED): "custom_status_id=Ticket_status",
+    (EQUAL, "tavs", ()): "via_id=Channel",
+    (EQUAL, "tav", ()): "recipient=Received_at locale_id=Requester's_language ticket_is_public=Privacy",
+    (EQUAL, "t", ()): "current_via_id=Update_via update_type=Ticket comment_is_public=Comment role=Current_user "
+                      "requester_role=Requester's_role attachment cc=CC in_business_hours=Within_business_hours "
+                      "within_schedule",
+    (WORDS, "t", ()): "subject_includes_word=Subject_text comment_includes_word=Comment_text "
+                      "description_includes_word=Description",
+    (HOURS, "t", ()): "reopens replies=Agent_replies agent_stations=Assignee_stations group_stations",
+    (HOURS, "av", ()): " ".join(f"{one}{end}=Hours_since_{one.lower()}" for one in _TIMES for end in ("", _BUSINESS)),
+    (("less_than", "less_than_equal", "greater_than", "greater_than_equal"), "s", ()): "exact_created_at=Created",
 }  # fmt: skip
-_CUSTOM = Field(CUSTOM, "tavs", "Custom field", CHANGED)
-_KINDS = {"trigger": "t", "automation": "a", "view": "v", "sla": "s"}
+"""Fields by their operators, kinds and further operators, each with its title if that is not its name."""
+FIELDS = {
+    name: Field(
+        operators, kinds, title.replace("_", " ") or name.removesuffix("_id").replace("_", " ").capitalize(), more
+    )
+    for (operators, kinds, more), words in _KNOWN.items()
+    for name, _, title in (word.partition("=") for word in words.split())
+}
+CUSTOM_FIELD = Field(CUSTOM, "tavs", "Custom field", CHANGED)
 _ORDER = {"status": STATUSES, "priority": PRIORITIES, "satisfaction_score": ("unoffered", "offered", "bad", "good")}
 _ENDING = ("status", "type", "group_id", "assignee_id", "requester_id")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -106,7 +91,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def known(name: str) -> Field | None:
     """Returns the field of a condition."""
-    return _CUSTOM if re.fullmatch(r"custom_fields_\d+", name) else FIELDS.get(name)
+    return CUSTOM_FIELD if re.fullmatch(r"custom_fields_\d+", name) else FIELDS.get(name)
 
 
 def faults(kind: str, conditions: Any) -> str:
@@ -115,7 +100,7 @@ def faults(kind: str, conditions: Any) -> str:
     for one in (*listed(given.get("all")), *listed(given.get("any"))):
         if wrong := _fault(kind, record(one)):
             return wrong
-    named = {str(one["field"]).removesuffix("_business_hours") for one in listed(given.get("all"))}
+    named = {str(one["field"]).removesuffix(_BUSINESS) for one in listed(given.get("all"))}
     if kind in {"view", "automation"} and not named & {*_ENDING, *STATUSES_UPPER}:
         return "You must select at least one of Status, Type, Group, Assignee or Requester in the all conditions"
     if kind == "automation" and not named & {*_TIMES}:
@@ -127,7 +112,7 @@ def _fault(kind: str, one: Json) -> str:
     if not isinstance(one.get("field"), str):
         return f"Condition {one!r} has no field"
     found = known(one["field"])
-    if found is None or _KINDS[kind] not in found.kinds:
+    if found is None or kind[0] not in found.kinds:
         return f"Field {one['field']!r} is not valid for a {kind}"
     allowed = found.operators + (found.more if kind == "trigger" else ())
     if one.get("operator", "is") not in allowed:
@@ -141,6 +126,12 @@ STATUSES_UPPER = tuple(name.upper() for name in STATUSES)
 
 
 # -- as functions of an update
+
+
+@functools.lru_cache(maxsize=4096)
+def decoded(text: str) -> list[Json]:
+    """Returns the objects of a column; the same text is decoded once, so do not change them."""
+    return msgspec.json.decode(text, type=list[dict[str, Any]])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -165,9 +156,7 @@ def _test(condition: Json) -> Test:
         return _EVENTS[name](op, value)
     if name == "current_tags":
         words = set(str(value or "").lower().split())
-        return (
-            (lambda u: bool(words & {*u.ticket.tags})) if op == "includes" else lambda u: not words & {*u.ticket.tags}
-        )
+        return lambda u: words.isdisjoint(u.ticket.tags) is (op != "includes")
     return _state(name, op, value)
 
 
@@ -283,15 +272,11 @@ def _number(name: str) -> Callable[[str, Any], Test]:
 
 
 def _comment(op: str, value: Any) -> Test:
-    wanted = _wanted("", value)
-    tests: dict[str | None, Test] = {
-        "true": lambda u: u.comment is not None and u.comment.public,
-        "false": lambda u: u.comment is not None and not u.comment.public,
-        "not_relevant": lambda u: u.comment is not None,
-        "requester_can_see_comment": lambda u: u.comment is not None and u.comment.public,
-    }
-    test: Test = tests.get(wanted) or (lambda u: False)
-    return test if op == "is" else lambda u: not test(u)
+    def matches(u: Update) -> bool:
+        seen = {"true": True, "false": False, "requester_can_see_comment": True}.get(_wanted("", value) or "")
+        return u.comment is not None and (value == "not_relevant" or u.comment.public is seen)
+
+    return lambda u: matches(u) is (op == "is")
 
 
 def _role(op: str, value: Any) -> Test:
@@ -307,7 +292,7 @@ def _role(op: str, value: Any) -> Test:
 
 def _requester_role(op: str, value: Any) -> Test:
     wanted = {"0": "end-user", "4": "agent", "2": "admin"}.get(str(value), str(value).replace("_", "-"))
-    return lambda u: (u.requester.role == wanted) is (op == "is")
+    return _flag(lambda u: u.requester.role)(op, wanted)
 
 
 _EVENTS: dict[str, Callable[[str, Any], Test]] = {
@@ -370,7 +355,7 @@ def sql(conditions: Json, now: Now) -> tuple[str, tuple[Any, ...]]:
 
 def _clause(condition: Json, now: Now) -> tuple[str, Sequence[Any]]:
     name, op, value = condition["field"], condition.get("operator", "is"), condition.get("value")
-    if name.removesuffix("_business_hours") in _TIMES:
+    if name.removesuffix(_BUSINESS) in _TIMES:
         return _hours(name, op, int(value or 0), now=now)
     if name == "current_tags":
         words = str(value or "").lower().split()
@@ -408,9 +393,8 @@ def _column(name: str) -> str:
         # The name was checked to end in digits.
         value = f"""json_extract(custom, '$."{int(name.removeprefix("custom_fields_"))}"')"""
         kind = value.replace("json_extract", "json_type")
-        return (
-            f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE nullif(CAST({value} AS TEXT), '') END"
-        )
+        text = f"nullif(CAST({value} AS TEXT), '')"
+        return f"CASE {kind} WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE {text} END"
     if name == "via_id":
         cases = " ".join(f"WHEN '{channel}' THEN {number}" for channel, number in VIA.items())
         return f"CASE json_extract(via, '$.channel') {cases} ELSE 0 END"
@@ -431,8 +415,8 @@ def _compared(name: str, column: str, op: str, *, wanted: str | None) -> tuple[s
 
 
 def _hours(name: str, op: str, hours: int, *, now: Now) -> tuple[str, Sequence[Any]]:
-    business = name.endswith("_business_hours")
-    name = name.removesuffix("_business_hours")
+    business = name.endswith(_BUSINESS)
+    name = name.removesuffix(_BUSINESS)
     status = ""
     if name in STATUSES_UPPER:
         status, column = f"status = '{name.lower()}' AND ", _METRIC.format("m.status_updated_at")
@@ -445,11 +429,7 @@ def _hours(name: str, op: str, hours: int, *, now: Now) -> tuple[str, Sequence[A
     sign, begin = (-1, hours) if name.startswith("until_") else (1, hours)
     # So many whole hours ago means: at or before `edge(h)`, and after `edge(h + 1)`.
     edges = now.before(sign * begin, business), now.before(sign * (begin + 1), business)
-    if sign > 0:
-        clauses = {"is": ("<= ?", "> ?"), "greater_than": ("<= ?",), "less_than": ("> ?",)}
-        values = {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}
-    else:
-        clauses = {"is": (">= ?", "< ?"), "greater_than": (">= ?",), "less_than": ("< ?",)}
-        values = {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}
-    tests = " AND ".join(f"{column} {clause}" for clause in clauses[op])
-    return f"({status}{tests})", values[op]
+    reached, within = ("<= ?", "> ?") if sign > 0 else (">= ?", "< ?")
+    clauses = {"is": (reached, within), "greater_than": (reached,), "less_than": (within,)}[op]
+    tests = " AND ".join(f"{column} {clause}" for clause in clauses)
+    return f"({status}{tests})", {"is": edges, "greater_than": edges[1:], "less_than": edges[:1]}[op]

@@ -5,22 +5,23 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from typing import Any
 
 import msgspec
 
 from quintain.resources.database.rows import table_name
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Listing, Refuse, ResourceSpec, Routes
-from quintain.resources.web.rows import count, delete, find, insert, marks, select, shown
-from quintain.resources.web.world import BackgroundJob
+from quintain.resources.web.rows import count, delete, find, marks, select, shown
+from quintain.resources.web.world import BackgroundJob, moment
 
 from . import search
 from . import tables as tb
-from .account import Conflict, Desk, Invalid, channel, moment, record, seconds
+from .account import Conflict, Desk, Invalid, channel, record, seconds
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
-from .tickets import TICKETS, audit_shown, based, make, merge_one, remove, sideload
-from .wire import API, Caller, Refusals, job_status, link, offset_links, only, whole
+from .tickets import TICKETS, audit_shown, based, merge_one, sideload
+from .wire import API, Caller, job_status, link, offset_links, only, translate, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -30,6 +31,7 @@ EXPORTED = 1000
 """Records of a page of an export."""
 LATE_S = 60
 """An export refuses to begin later than so many seconds ago."""
+_WHOLE = {"next_page": None, "previous_page": None}
 
 
 # -- search
@@ -38,7 +40,7 @@ LATE_S = 60
 def _query(exchange: Exchange) -> list[search.Term]:
     text = exchange.query.get("query", "").strip()
     if not text:
-        raise Refusals.search("The query parameter is missing")
+        raise API.search("The query parameter is missing")
     return search.parse(text)
 
 
@@ -67,26 +69,22 @@ def _order(exchange: Exchange, terms: list[search.Term]) -> tuple[str, bool]:
 def run(world: Desk, exchange: Exchange) -> Any:
     """Lists what fulfils a query, at most 1,000 results."""
     if any(name.startswith("page[") for name in exchange.query):
-        raise Refusals.attribute("page[size] is not supported by search; use search/export")
-    terms = _query(exchange)
+        raise API.attribute("page[size] is not supported by search; use search/export")
+    terms, db = _query(exchange), world.searched()
     size, page = whole(exchange, "per_page", 100, most=100), whole(exchange, "page", 1, most=10**9)
     if page * size > EXPORTED and page > 1:
-        raise Refusals.search("Invalid search: Requested response size was greater than Search Response Limits")
+        raise API.search("Invalid search: Requested response size was greater than Search Response Limits")
     order, down = _order(exchange, terms)
     rows: list[dict[str, Any]] = []
     total, skip = 0, (page - 1) * size
     for kind in _kinds(terms):
         where, values = _found(world, exchange, kind, terms=terms)
-        number = count(world.db, SPECS[kind].row, where, *values)
+        number = count(db, SPECS[kind].row, where, *values)
         if len(rows) < size and skip < total + number:
-            by = (
-                order
-                if kind == "ticket" or order in {"id", "coalesce(created_at, '')", "coalesce(updated_at, '')"}
-                else "id"
-            )
+            by = order if kind == "ticket" or order.startswith(("coalesce(created", "coalesce(updated")) else "id"
             listing = Listing(SPECS[kind].row, where, values, (by,), descending=down)
             text = f"{where} {listing.sorting()} LIMIT ? OFFSET ?"
-            found = shown(world.db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
+            found = shown(db, SPECS[kind].row, text, *values, size - len(rows), max(0, skip - total))
             rows += [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
         total += number
     return {"results": rows, "facets": None, **offset_links(exchange, page, size, total=total)}
@@ -95,9 +93,9 @@ def run(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/search/count", who="agent")
 def run_count(world: Desk, exchange: Exchange) -> Any:
     """Counts what fulfils a query."""
-    terms = _query(exchange)
+    terms, db = _query(exchange), world.searched()
     pairs = [(kind, _found(world, exchange, kind, terms=terms)) for kind in _kinds(terms)]
-    return {"count": sum(count(world.db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
+    return {"count": sum(count(db, SPECS[kind].row, where, *values) for kind, (where, values) in pairs)}
 
 
 @route("GET", "/api/v2/search/export", who="agent", limit="export")
@@ -106,32 +104,32 @@ def export(world: Desk, exchange: Exchange) -> Any:
     kind = exchange.query.get("filter[type]", "")
     terms = _query(exchange)
     if kind not in SPECS:
-        raise Refusals.attribute("filter[type] must be one of ticket, organization, user, group")
+        raise API.attribute("filter[type] must be one of ticket, organization, user, group")
     if any(term.key == "type" and term.value.lower() != kind for term in terms):
-        raise Refusals.attribute("type: in the query of an export must be that of filter[type]")
+        raise API.attribute("type: in the query of an export must be that of filter[type]")
     where, values = _found(world, exchange, kind, terms=terms)
     size = whole(exchange, "page[size]", 100, most=EXPORTED)
     after = exchange.query.get("page[after]", "")
-    last = _number(after)
+    last = int(_decoded(after).partition(".")[0] or 0)
     text = f"{where} AND id > ? ORDER BY id LIMIT ?"
-    found = shown(world.db, SPECS[kind].row, text, *values, last, size + 1)
+    found = shown(world.searched(), SPECS[kind].row, text, *values, last, size + 1)
     more, found = len(found) > size, found[:size]
     cursor = base64.b64encode(str(found[-1]["id"]).encode()).decode() if found else after or None
     rows = [{**row, "result_type": kind} for row in SPECS[kind].decorated(world, exchange, found)]
     links = {"prev": None, "next": link(exchange, **{"page[after]": cursor}) if more else None}
-    return {
-        "results": rows,
-        "facets": None,
-        "meta": {"has_more": more, "after_cursor": cursor, "before_cursor": None},
-        "links": links,
-    }
+    meta = {"has_more": more, "after_cursor": cursor, "before_cursor": None}
+    return {"results": rows, "facets": None, "meta": meta, "links": links}
 
 
-def _number(cursor: str) -> int:
+def _decoded(cursor: str) -> str:
+    """Returns what a cursor holds: digits, which a fraction or bars may follow."""
     try:
-        return min(int(base64.b64decode(cursor, validate=True) or b"0"), 2**63 - 1)
+        found = base64.b64decode(cursor, validate=True).decode()
     except (binascii.Error, ValueError):
-        raise Refusals.attribute("The cursor is not valid") from None
+        found = "?"
+    if not re.fullmatch(r"\d{0,18}(\.0\|\|\d{0,18}\|?)?", found, re.ASCII):
+        raise API.attribute("The cursor is not valid")
+    return found
 
 
 # -- incremental exports
@@ -142,30 +140,25 @@ def _start(world: Desk, exchange: Exchange) -> int:
     if not text.isdecimal():
         raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
     if int(text) > world.clock.now - LATE_S:
-        raise Refuse(
-            422,
-            {"error": "InvalidValue", "description": "Too recent start_time. Use a start_time older than 60 seconds"},
-        )
+        words = "Too recent start_time. Use a start_time older than 60 seconds"
+        raise Refuse(422, {"error": "InvalidValue", "description": words})
     return int(text)
 
 
+_SECONDS = "CAST(strftime('%s', {}) AS INTEGER)"
 _EXPORTS: dict[str, tuple[str, Any]] = {
     # Seconds since epoch by which rows are exported.
-    "tickets": ("generated_timestamp", tb.Ticket),
-    "users": ("CAST(strftime('%s', updated_at) AS INTEGER)", tb.User),
-    "organizations": ("CAST(strftime('%s', updated_at) AS INTEGER)", ORGANIZATIONS.row),
-    "ticket_metric_events": ("CAST(strftime('%s', time) AS INTEGER)", tb.MetricEvent),
-    "ticket_events": ("CAST(strftime('%s', created_at) AS INTEGER)", tb.Audit),
-}
+    "tickets": ("generated_timestamp", tb.Ticket), "users": (_SECONDS.format("updated_at"), tb.User),
+    "organizations": (_SECONDS.format("updated_at"), tb.Organization),
+    "ticket_metric_events": (_SECONDS.format("time"), tb.MetricEvent),
+    "ticket_events": (_SECONDS.format("created_at"), tb.Audit),
+}  # fmt: skip
 
 
 def _decorated(world: Desk, exchange: Exchange, name: str, *, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if name == "ticket_metric_events":
-        more = dict(
-            world.db.execute(
-                f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})", *(r["id"] for r in rows)
-            )
-        )
+        sql = f"SELECT id, more FROM zd_metric_events WHERE id IN ({marks(rows)})"
+        more = dict(world.db.execute(sql, *(row["id"] for row in rows)))
         return [{**row, **msgspec.json.decode(more[row["id"]])} for row in rows]
     if name == "ticket_events":
         found = select(world.db, tb.Audit, f"id IN ({marks(rows)}) ORDER BY id", *(row["id"] for row in rows))
@@ -225,11 +218,8 @@ def _by_cursor(name: str) -> Any:
         if cursor is None:
             start = _start(world, exchange)
         else:
-            try:
-                begin, _, rest = base64.b64decode(cursor, validate=True).decode().partition("||")
-                start, last = int(float(begin)), int(rest.strip("|") or 0)
-            except (binascii.Error, ValueError, OverflowError):
-                raise Refusals.attribute("The cursor is not valid") from None
+            begin, _, rest = _decoded(cursor or "?").partition(".0||")
+            start, last = int(begin or 0), int(rest.strip("|") or 0)
         size = whole(exchange, "per_page", EXPORTED, most=EXPORTED)
         where = f"({at}, id) > (?, ?) ORDER BY {at}, id LIMIT ?"
         found = shown(world.db, kind, where, start, last, size + 1)
@@ -252,6 +242,10 @@ for _name in ("tickets", "users"):
 # -- jobs
 
 
+_NAMES = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge": "Merge"}
+_BULK = {spec.many: spec for spec in (TICKETS, USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
+
+
 def _work(kind: str) -> Any:
     verb, _, noun = kind.partition(" ")
 
@@ -262,95 +256,53 @@ def _work(kind: str) -> Any:
         exchange = Exchange(HttpRequest("JOB", "", ""), "", {}, caller=caller)
         try:
             with world.db.transaction():
-                done: tb.Json = (
-                    _TICKET_WORK[verb](world, who, item)
-                    if noun == "tickets"
-                    else _spec_work(world, exchange, kind, item=item)
-                )
+                done = _done(world, exchange, kind, item=item)
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
-            return {
-                "index": index,
-                "id": item.get("id"),
-                "error": f"{name}{_ACTS[verb]}Failed",
-                "details": _words(error),
-            }
-        return {"index": index, **done} if verb == "create" and noun == "tickets" else done
+            failed = f"{name}{_NAMES[verb]}Failed"
+            return {"index": index, "id": item.get("id"), "error": failed, "details": _words(error)}
+        return {"index": index, **done} if kind == "create tickets" else done
 
     return work
 
 
-_ACTS = {"create": "Creation", "update": "Update", "delete": "Deletion", "merge": "Merge"}
-
-
 def _words(error: Exception) -> str:
-    if isinstance(error, Invalid):
-        return " ".join(one["description"] for some in error.details.values() for one in some)
-    body = record(error.body) if isinstance(error, Refuse) else {"description": str(error)}
+    refusal = error if isinstance(error, Refuse) else translate(error)
+    body = record(refusal.body if refusal else None)
     found = " ".join(one["description"] for some in record(body.get("details")).values() for one in some)
     return found or str(body.get("description", ""))
 
 
-def _create_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket, _ = make(world, who, item)
-    return {"id": ticket.id, "account_id": world.account_id}
-
-
-def _ticket_of(world: Desk, item: tb.Json) -> tb.Ticket:
-    found = find(world.db, tb.Ticket, item.get("id"))
-    if found is None or found.deleted:
-        raise Refusals.missing()
-    return found
-
-
-def _update_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket, _ = commit(world, who, _ticket_of(world, item), wanted={k: v for k, v in item.items() if k != "id"})
-    return {"action": "update", "id": ticket.id, "status": "Updated", "success": True}
-
-
-def _delete_ticket(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
-    ticket = _ticket_of(world, item)
-    remove(world, ticket, who.id)
-    return {"action": "delete", "id": ticket.id, "status": "Deleted", "success": True}
-
-
-_TICKET_WORK: dict[str, Any] = {
-    "create": _create_ticket,
-    "update": _update_ticket,
-    "delete": _delete_ticket,
-    "merge": merge_one,
-}
-_BULK = {spec.many: spec for spec in (USERS, ORGANIZATIONS, GROUP_MEMBERSHIPS, ORGANIZATION_MEMBERSHIPS)}
-
-
-def _spec_work(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Json:
+def _done(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Json:
+    """Works on one item; returns what the job says of it."""
     verb, _, noun = kind.partition(" ")
     spec = _BULK[noun]
     if verb == "create":
-        return {"status": "Created", "id": spec.create(world, exchange, item).id}
+        made = spec.create(world, exchange, item)
+        more = {"account_id": world.account_id} if spec is TICKETS else {"status": "Created"}
+        return {"id": made.id, **more}
     row = spec.need(world, exchange, item.get("id"))
-    if verb == "delete":
+    if verb == "merge":
+        merge_one(world, exchange, row, item=item)
+    elif verb == "delete":
         spec.remove(world, exchange, row)
         return {"action": "delete", "id": row.id, "status": "Deleted", "success": True}
-    spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
+    else:
+        spec.update(world, exchange, row, fields={name: value for name, value in item.items() if name != "id"})
     return {"action": "update", "id": row.id, "status": "Updated", "success": True}
 
 
 WORKERS: dict[str, Any] = {
-    f"{verb} {noun}": _work(f"{verb} {noun}") for verb in ("create", "update", "delete") for noun in ("tickets", *_BULK)
-} | {"merge tickets": _work("merge tickets")}
+    kind: _work(kind)
+    for kind in ("merge tickets", *(f"{verb} {noun}" for verb in ("create", "update", "delete") for noun in _BULK))
+}
 
 
 @route("GET", "/api/v2/job_statuses", who="agent")
 def jobs(world: Desk, exchange: Exchange) -> Any:
     """Lists the latest jobs."""
     rows = select(world.db, BackgroundJob, "1 ORDER BY id DESC LIMIT 100")
-    return {
-        "job_statuses": [job_status(exchange, one) for one in rows],
-        "next_page": None,
-        "previous_page": None,
-        "count": len(rows),
-    }
+    return {"job_statuses": [job_status(exchange, one) for one in rows], **_WHOLE, "count": len(rows)}
 
 
 @route("GET", "/api/v2/job_statuses/show_many", who="agent")
@@ -371,22 +323,23 @@ def job(world: Desk, exchange: Exchange) -> Any:
 # -- uploads
 
 
+def _drawn(text: str, size: int) -> str:
+    """Returns the hex of a token, which nobody guesses from another."""
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
 @route("POST", "/api/v2/uploads", who="end", status=201)
 def upload(world: Desk, exchange: Exchange) -> Any:
     """Keeps a file for a comment; a token adds it to an earlier upload."""
     name = exchange.query.get("filename", "")
     if not name:
-        raise Refusals.attribute("filename is required")
-    token = (
-        exchange.query.get("token") or hashlib.blake2b(f"u{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
-    )
-    own = hashlib.blake2b(f"f{world.last_id}".encode(), digest_size=13).hexdigest()[:25]
+        raise API.attribute("filename is required")
+    new, own = (_drawn(f"{letter}{world.last_id}", 13)[:25] for letter in "uf")
+    token = exchange.query.get("token") or new
     expires = world.clock.now + UPLOAD_S
     kind = exchange.request.header("content-type").partition(";")[0] or "application/octet-stream"
-    row = tb.StoredFile(id=world.new_number(), token=own, upload=token, file_name=name, content_type=kind,
-        data=exchange.request.body,
-                     expires=expires)  # fmt: skip
-    insert(world.db, row)
+    data = exchange.request.body
+    world.put(tb.StoredFile, token=own, upload=token, file_name=name, content_type=kind, data=data, expires=expires)
     files = [attachment(one) for one in select(world.db, tb.StoredFile, "upload = ? ORDER BY id", token)]
     shown_files = [based(exchange, msgspec.Raw(msgspec.json.encode(one))) for one in files]
     body = {"token": token, "expires_at": moment(expires), "attachments": shown_files, "attachment": shown_files[-1]}
@@ -397,7 +350,7 @@ def upload(world: Desk, exchange: Exchange) -> Any:
 def remove_upload(world: Desk, exchange: Exchange) -> Any:
     """Drops an upload."""
     if not count(world.db, tb.StoredFile, "upload = ?", exchange.params[0]):
-        raise Refusals.missing()
+        raise API.missing()
     delete(world.db, tb.StoredFile, "upload = ?", exchange.params[0])
 
 
@@ -406,7 +359,7 @@ def show_attachment(world: Desk, exchange: Exchange) -> Any:
     """Shows a file."""
     found = find(world.db, tb.StoredFile, exchange.id)
     if found is None:
-        raise Refusals.missing()
+        raise API.missing()
     return {"attachment": based(exchange, msgspec.Raw(msgspec.json.encode(attachment(found))))}
 
 
@@ -430,9 +383,9 @@ def oauth(world: Desk, exchange: Exchange) -> Any:
     known = found and given.get("client_id") == found[0].client
     if not known or given.get("grant_type") not in {"client_credentials", "authorization_code", "refresh_token"}:
         raise Refuse(401, {"error": "invalid_client", "error_description": "The client or the grant is not known"})
-    value = hashlib.blake2b(f"o{world.last_id}".encode(), digest_size=32).hexdigest()
+    value = _drawn(f"o{world.last_id}", 32)
     scopes = str(given.get("scope") or "read write")
-    insert(world.db, tb.Token(id=world.new_number(), value=value, user_id=found[0].user_id, scopes=scopes))
+    world.put(tb.Token, value=value, user_id=found[0].user_id, scopes=scopes)
     return {"access_token": value, "token_type": "bearer", "scope": scopes}
 
 
@@ -443,7 +396,7 @@ def locales(world: Desk, exchange: Exchange) -> Any:
     rows = [{"url": f"{exchange.base}/api/v2/locales/{name}.json", "id": number, "locale": name, "name": title,
              "native_name": title, "presentation_name": title, "rtl": False, "default": number == 1} for number, name,
              title in known]  # fmt: skip
-    return {"locales": rows, "next_page": None, "previous_page": None, "count": len(rows)}
+    return {"locales": rows, **_WHOLE, "count": len(rows)}
 
 
 RATINGS = ResourceSpec(name="satisfaction_rating", row=tb.SatisfactionRating, path="/api/v2/satisfaction_ratings",

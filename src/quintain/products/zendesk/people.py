@@ -8,11 +8,11 @@ from copy import copy
 from typing import Any
 
 from quintain.resources.web import Exchange, ResourceSpec, Routes
-from quintain.resources.web.rows import count, delete, find, insert, save, select, update
+from quintain.resources.web.rows import count, delete, find, save, select, update
 
 from . import tables as tb
 from .account import AGENTS, Desk, Invalid, record, whole_number
-from .wire import ANONYMOUS, API, Refusals, only
+from .wire import ANONYMOUS, API, only
 
 USER_FIELDS = (
     "name", "email", "time_zone", "iana_time_zone", "phone", "locale_id", "locale", "organization_id", "role",
@@ -21,6 +21,7 @@ USER_FIELDS = (
     "ticket_restriction",
     "only_private_comments", "restricted_agent", "suspended", "default_group_id", "user_fields", "photo", "active",
 )  # fmt: skip
+_DEFAULT_GROUP = 'SELECT id FROM zd_agent_groups WHERE "default" = 1'
 ROUTES = Routes()
 route = ROUTES.route
 
@@ -31,15 +32,14 @@ route = ROUTES.route
 def create_user(world: Desk, fields: Mapping[str, Any]) -> tb.User:
     """Creates a user from fields that were checked."""
     known = {name: fields[name] for name in USER_FIELDS if fields.get(name) is not None}
-    user = tb.User(id=world.new_number(), created_at=world.now, updated_at=world.now, **known)
-    _settle(world, user)
-    insert(world.db, user)
-    follow_user(world, user, None)
+    user = world.put(tb.User, **known)
+    _settle(world, user, None)
     return user
 
 
-def _settle(world: Desk, user: tb.User) -> None:
-    """Sets what the role and the domain of a user imply."""
+def _settle(world: Desk, user: tb.User, before: tb.User | None) -> None:
+    """Sets what the role and the domain of a user imply, and keeps identities and memberships in step."""
+    written = copy(user)
     if user.role in AGENTS:
         user.restricted_agent = user.restricted_agent and user.role == "agent" and user.ticket_restriction is not None
         if user.ticket_restriction == "requested":
@@ -50,44 +50,30 @@ def _settle(world: Desk, user: tb.User) -> None:
         sql = "SELECT o.id FROM zd_organizations o, json_each(o.domain_names) d WHERE d.value = ? ORDER BY o.id LIMIT 1"
         found = world.db.execute(sql, domain)
         user.organization_id = found[0][0] if found else None
-
-
-def follow_user(world: Desk, user: tb.User, before: tb.User | None) -> None:
-    """Keeps identities and memberships in step with a user."""
+    save(world.db, user, written)
     if user.email and (before is None or before.email != user.email):
         delete(world.db, tb.Identity, 'user_id = ? AND "primary" = 1', user.id)
         mine = select(world.db, tb.Identity, "user_id = ? AND value = ?", user.id, user.email)
         if not mine:
-            insert(world.db, tb.Identity(id=world.new_number(), user_id=user.id, value=user.email, primary=True,
-                                      verified=user.verified, created_at=world.now, updated_at=world.now))  # fmt: skip
+            world.put(tb.Identity, user_id=user.id, value=user.email, primary=True, verified=user.verified)
         else:
             update(world.db, mine[0], primary=True)
     if user.organization_id and (before is None or before.organization_id != user.organization_id):
         delete(world.db, tb.OrganizationMembership, 'user_id = ? AND "default" = 1', user.id)
-        row = tb.OrganizationMembership(id=world.new_number(), user_id=user.id, organization_id=user.organization_id,
-                                     created_at=world.now, updated_at=world.now)  # fmt: skip
-        insert(world.db, row)
+        world.put(tb.OrganizationMembership, user_id=user.id, organization_id=user.organization_id)
     if user.role in AGENTS and not world.groups_of(user.id):
-        group = user.default_group_id or next(
-            iter(_ids(world, 'SELECT id FROM zd_agent_groups WHERE "default" = 1')), None
-        )
-        if group is not None:
-            join(world, user.id, group)
+        default = [(user.default_group_id,)] if user.default_group_id else world.db.execute(_DEFAULT_GROUP)
+        if default:
+            join(world, user.id, default[0][0])
 
 
 def join(world: Desk, user_id: int, group_id: int) -> Any:
     """Makes an agent a member of a group; the first one is the default."""
     first = not world.groups_of(user_id)
-    row = tb.GroupMembership(id=world.new_number(), user_id=user_id, group_id=group_id, default=first,
-                          created_at=world.now, updated_at=world.now)  # fmt: skip
-    insert(world.db, row)
+    row = world.put(tb.GroupMembership, user_id=user_id, group_id=group_id, default=first)
     if first:
         world.db.execute("UPDATE zd_users SET default_group_id = ? WHERE id = ?", group_id, user_id)
     return row
-
-
-def _ids(world: Desk, sql: str, *values: Any) -> list[int]:
-    return [one for (one,) in world.db.execute(sql, *values)]
 
 
 def merge_users(world: Desk, source: tb.User, target: tb.User) -> None:
@@ -112,16 +98,15 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     if isinstance(fields.get("email"), str):
         fields["email"] = fields["email"].strip().lower() or None
     email = fields.get("email")
-    if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
-        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+    check_email(email)
     if email and _taken(world, str(email), row.id if row else None):
         raise Invalid("email", f"Email: {email} is already being used by another user", "DuplicateValue")
     role = fields.get("role")
     if role is not None and role not in {"end-user", *AGENTS}:
-        raise Invalid("role", f"Role: {role} is not valid", "InvalidValue")
+        raise Invalid("role", f"Role: {role} is not valid")
     raised = role in AGENTS and (row is None or row.role != role)
     if raised and exchange.caller.role != "admin":
-        raise Refusals.forbidden()
+        raise API.forbidden()
     if named := record(fields.get("organization")):
         found = select(world.db, tb.Organization, "lower(name) = lower(?)", str(named.get("name")))
         fields["organization_id"] = found[0].id if found else None
@@ -130,15 +115,18 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
     return fields
 
 
+def check_email(email: Any) -> None:
+    """Raises Invalid for what is there and no e-mail."""
+    if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
+        raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
+
+
 def _taken(world: Desk, email: str, mine: int | None) -> bool:
     return bool(count(world.db, tb.Identity, "value = ? AND user_id <> ?", email, mine or 0))
 
 
 def _after_user(world: Desk, exchange: Exchange, row: tb.User, *, before: tb.User | None) -> None:
-    settled = copy(row)
-    _settle(world, row)
-    save(world.db, row, settled)
-    follow_user(world, row, before)
+    _settle(world, row, before)
 
 
 def _remove_user(world: Desk, exchange: Exchange, row: tb.User) -> Any:
@@ -156,8 +144,7 @@ def _scope_users(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]
     query = exchange.query
     roles = [query[name] for name in ("role", "role[]") if name in query]
     roles = [value for name, value in exchange.request.query if name == "role[]"] or roles
-    marks = ", ".join("?" * len(roles))
-    where, values = (f"role IN ({marks})", tuple(roles)) if roles else ("1", ())
+    where, values = (f"role IN ({', '.join('?' * len(roles))})", tuple(roles)) if roles else ("1", ())
     if "external_id" in query and exchange.request.method == "GET":
         where, values = f"{where} AND external_id = ?", (*values, query["external_id"])
     listing = not exchange.params and "show_many" not in exchange.request.path
@@ -165,10 +152,7 @@ def _scope_users(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]
 
 
 def _show_users(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Of users alone the identifier comes before the address.
-    return [
-        {"id": row["id"], "url": row["url"], **{k: v for k, v in row.items() if k not in {"id", "url"}}} for row in rows
-    ]
+    return [{"id": row["id"], **row} for row in rows]  # Of users alone the identifier comes before the address.
 
 
 _MEMBERS = "SELECT user_id FROM zd_group_memberships WHERE"
@@ -219,10 +203,7 @@ def _put(world: Desk, exchange: Exchange, spec: ResourceSpec, *, fields: dict[st
     if found:
         spec.update(world, exchange, found[0], fields=fields)
         return {spec.name: spec.one(world, exchange, found[0].id)}
-    row = spec.create(world, exchange, fields)
-    exchange.status = 201
-    exchange.headers.append(("location", f"{exchange.base}{spec.path}/{row.id}.json"))
-    return {spec.name: spec.one(world, exchange, row.id)}
+    return spec.created(world, exchange, fields)
 
 
 @route("GET", "/api/v2/users/search", "/api/v2/users/autocomplete", who="agent")
@@ -248,12 +229,7 @@ def related(world: Desk, exchange: Exchange) -> Any:
         for name, column in (("requested_tickets", "requester_id"), ("assigned_tickets", "assignee_id"))
     }
     where = "deleted = 0 AND EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?)"
-    return {
-        "user_related": {
-            **{f"{name}": n for name, n in tickets.items()},
-            "ccd_tickets": count(world.db, tb.Ticket, where, user.id),
-        }
-    }
+    return {"user_related": {**tickets, "ccd_tickets": count(world.db, tb.Ticket, where, user.id)}}
 
 
 @route("PUT", "/api/v2/users/{id}/merge", who="agent")
@@ -265,9 +241,9 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     if target is None and given.get("email"):
         target = next(iter(select(world.db, tb.User, "email = ? AND active = 1", str(given["email"]).lower())), None)
     if target is None or not target.active or target.id == source.id:
-        raise Refusals.missing()
+        raise API.missing()
     if source.role in AGENTS or target.role in AGENTS:
-        raise Refusals.forbidden()
+        raise API.forbidden()
     merge_users(world, source, target)
     return {"user": USERS.one(world, exchange, target.id)}
 
@@ -278,7 +254,7 @@ IDENTITIES = ResourceSpec(
 )  # fmt: skip
 
 
-@route("POST", "/api/v2/users/{id}/identities", who="agent")
+@route("POST", "/api/v2/users/{id}/identities", who="agent", status=201)
 def add_identity(world: Desk, exchange: Exchange) -> Any:
     """Adds an address to a user."""
     user = USERS.need(world, exchange, exchange.id)
@@ -287,10 +263,8 @@ def add_identity(world: Desk, exchange: Exchange) -> Any:
     if _taken(world, value, user.id):
         raise Invalid("value", f"Email: {value} is already being used by another user", "DuplicateValue")
     row = IDENTITIES.create(world, exchange, {**given, "value": value, "user_id": user.id})
-    body = {"identity": IDENTITIES.one(world, exchange, row.id)}
-    return API.created(
-        world, exchange, body=body, url=f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json"
-    )
+    exchange.headers.append(("location", f"{exchange.base}/api/v2/users/{user.id}/identities/{row.id}.json"))
+    return {"identity": IDENTITIES.one(world, exchange, row.id)}
 
 
 @route("GET", "/api/v2/users/{id}/identities/{id}", who="agent")
@@ -304,7 +278,7 @@ def remove_identity(world: Desk, exchange: Exchange) -> Any:
     """Removes an address that is not the user's first."""
     found = only(world.db, tb.Identity, "id = ? AND user_id = ?", int(exchange.params[1]), exchange.id)
     if found.primary:
-        raise Invalid("base", "Identity: the primary identity cannot be deleted", "InvalidValue")
+        raise Invalid("base", "Identity: the primary identity cannot be deleted")
     delete(world.db, tb.Identity, "id = ?", found.id)
 
 
@@ -329,9 +303,8 @@ def _clean_organization(world: Desk, exchange: Exchange, fields: dict[str, Any],
 
 def _remove_organization(world: Desk, exchange: Exchange, row: Any) -> None:
     world.db.execute("UPDATE zd_users SET organization_id = NULL WHERE organization_id = ?", row.id)
-    world.db.execute(
-        "UPDATE zd_tickets SET organization_id = NULL WHERE organization_id = ? AND status <> 'closed'", row.id
-    )
+    alive = "organization_id = ? AND status <> 'closed'"
+    world.db.execute(f"UPDATE zd_tickets SET organization_id = NULL WHERE {alive}", row.id)
     delete(world.db, tb.OrganizationMembership, "organization_id = ?", row.id)
     delete(world.db, tb.Organization, "id = ?", row.id)
 
@@ -360,19 +333,14 @@ def search_organizations(world: Desk, exchange: Exchange) -> Any:
 def create_or_update_organization(world: Desk, exchange: Exchange) -> Any:
     """Changes the organization with this identifier or external identifier, or creates it."""
     fields = exchange.part("organization")
-    found = select(
-        world.db,
-        tb.Organization,
-        "id = ? OR external_id = ?",
-        whole_number(fields.get("id")),
-        str(fields.get("external_id") or "") or None,
-    )
+    known = whole_number(fields.get("id")), str(fields.get("external_id") or "") or None
+    found = select(world.db, tb.Organization, "id = ? OR external_id = ?", *known)
     return _put(world, exchange, ORGANIZATIONS, fields=fields, found=found)
 
 
 def _remove_group(world: Desk, exchange: Exchange, row: Any) -> None:
     if row.default:
-        raise Invalid("base", "Group: the default group cannot be deleted", "InvalidValue")
+        raise Invalid("base", "Group: the default group cannot be deleted")
     update(world.db, row, deleted=True, updated_at=world.now)
     delete(world.db, tb.GroupMembership, "group_id = ?", row.id)
 
@@ -389,7 +357,7 @@ GROUPS = ResourceSpec(
 def _clean_membership(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row: Any) -> dict[str, Any]:
     user = world.user(fields.get("user_id"))
     if user is None or ("group_id" in fields and user.role not in AGENTS):
-        raise Invalid("user", "User: is not an agent of this account", "InvalidValue")
+        raise Invalid("user", "User: is not an agent of this account")
     if "group_id" in fields:
         fields["default"] = not world.groups_of(user.id)
         if fields["group_id"] in world.groups_of(user.id):

@@ -8,7 +8,7 @@ from quintain.resources.web import Exchange, Routes
 
 from . import screens as ui
 from .account import Desk
-from .screens import FormField, PageTable, Sent, text_of
+from .screens import Faults, FormField, PageTable, text_of
 from .workspace import comment_of, custom, custom_fields, shown_comment, wanted_of
 
 ROUTES = Routes()
@@ -21,9 +21,8 @@ _FILE = FormField("file", "Attachment", kind="file")
 def requests(world: Desk, exchange: Exchange) -> Any:
     """Lists the caller's requests."""
     query = {name: exchange.query.get(name, default) for name, default in (("status", ""), ("page", "1"))}
-    found = ui.api(
-        world, exchange, "GET requests", per_page=world.look.rows, sort_by="updated_at", sort_order="desc", **query
-    )
+    query |= {"sort_by": "updated_at", "sort_order": "desc"}
+    found = ui.api(world, exchange, "GET requests", per_page=world.look.rows, **query)
     rows: list[Any] = [
         (row["id"], [f"#{row['id']}", (row["subject"] or "(no subject)", f"/hc/requests/{row['id']}"),
                      ui.when(row["created_at"]), ui.when(row["updated_at"]), ui.STATUSES[row["status"]]])
@@ -42,14 +41,10 @@ def _fields(world: Desk) -> list[FormField]:
 
 
 @route("GET", "/hc/requests/new", who="end")
-def new_request(world: Desk, exchange: Exchange) -> Any:
+def new_request(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a new request."""
-    return _new(world, exchange, ui.sent_by(exchange), errors={})
-
-
-def _new(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     comment = FormField("comment", "Description", kind="area", required=True)
-    fields = [*ui.filled([*_fields(world), comment], sent), _FILE]
+    fields = [*ui.filled([*_fields(world), comment], ui.sent_by(exchange)), _FILE]
     return ui.show(world, exchange, "edit", title="Submit a request", fields=fields, files=True, errors=errors,
                    buttons=[("", "", "Submit")])  # fmt: skip
 
@@ -64,22 +59,18 @@ def create(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, "POST requests", body={"request": wanted})["request"]
 
     errors, made = ui.tried(world, exchange, act)
-    return _new(world, exchange, sent, errors=errors) if errors else ui.see(f"/hc/requests/{made['id']}", saved="1")
+    return new_request(world, exchange, errors) if errors else ui.see(f"/hc/requests/{made['id']}", saved="1")
 
 
 @route("GET", "/hc/requests/{id}", who="end")
-def request(world: Desk, exchange: Exchange) -> Any:
+def request(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows a request with its public comments."""
-    return _show(world, exchange, {}, errors={})
-
-
-def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     found = ui.api(world, exchange, f"GET requests/{exchange.params[0]}")["request"]
     said = ui.api(world, exchange, f"GET requests/{exchange.params[0]}/comments")["comments"]
     people = {one: user.name for one in {row["author_id"] for row in said} if (user := world.user(one)) is not None}
     links = [("/hc/requests", "My requests", "")]
     links += [(f"/hc/satisfaction/{exchange.params[0]}", "Rate the support", "")] if found["status"] == "solved" else []
-    fields = [*ui.filled([FormField("comment", "Add to the conversation", kind="area")], sent), _FILE]
+    fields = [*ui.filled([FormField("comment", "Add to the conversation", kind="area")], ui.sent_by(exchange)), _FILE]
     return ui.show(
         world, exchange, "edit", title=f"#{found['id']} {found['subject'] or ''}", form="Reply", fields=fields,
         buttons=[("", "", "Submit"), *[("solved", "1", "Mark as solved")] * (not found["solved"])], errors=errors,
@@ -98,18 +89,15 @@ def reply(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, f"PUT requests/{exchange.params[0]}", body={"request": body})["request"]
 
     errors, made = ui.tried(world, exchange, act)
-    return _show(world, exchange, sent, errors=errors) if errors else ui.see(f"/hc/requests/{made['id']}", saved="1")
+    return request(world, exchange, errors) if errors else ui.see(f"/hc/requests/{made['id']}", saved="1")
 
 
 @route("GET", "/hc/satisfaction/{id}", who="end")
-def survey(world: Desk, exchange: Exchange) -> Any:
+def survey(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the survey of a request."""
-    return _survey(world, exchange, {}, errors={})
-
-
-def _survey(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
     found = ui.api(world, exchange, f"GET requests/{exchange.params[0]}")["request"]
-    fields = ui.filled([FormField("comment", "Comment", kind="area"), FormField("reason", "Reason")], sent)
+    blank = [FormField("comment", "Comment", kind="area"), FormField("reason", "Reason")]
+    fields = ui.filled(blank, ui.sent_by(exchange))
     buttons = [("score", "good", "Good, I'm satisfied"), ("score", "bad", "Bad, I'm unsatisfied")]
     title = f"How would you rate the support for #{found['id']}?"
     return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=buttons, errors=errors)
@@ -122,8 +110,4 @@ def rate(world: Desk, exchange: Exchange) -> Any:
     body = {name: text for name in ("score", "comment", "reason") if (text := text_of(sent, name))}
     call = f"POST tickets/{exchange.params[0]}/satisfaction_rating"
     errors, _ = ui.tried(world, exchange, lambda: ui.api(world, exchange, call, body={"satisfaction_rating": body}))
-    return (
-        _survey(world, exchange, sent, errors=errors)
-        if errors
-        else ui.see(f"/hc/requests/{exchange.params[0]}", saved="1")
-    )
+    return survey(world, exchange, errors) if errors else ui.see(f"/hc/requests/{exchange.params[0]}", saved="1")

@@ -15,10 +15,10 @@ from . import screens as ui
 from . import tables as tb
 from .account import Desk, listed, record
 from .business import COLUMNS, POLICIES, RESOURCES, SCHEDULES
-from .conditions import FIELDS
+from .conditions import CUSTOM_FIELD, FIELDS
 from .misc import ARTICLES
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .screens import FormField, PageTable, Pairs, Sent, pick
+from .screens import Faults, FormField, PageTable, Pairs, Sent, pick
 from .sla import METRICS
 from .workspace import tickets_table
 
@@ -40,9 +40,7 @@ _LINES: dict[str, tuple[str, ...]] = {
 """Columns of the settings that are lists of lines; conditions have two such lists, `all` and `any`."""
 _LINE = re.compile(rf"({'|'.join(_LINES)})-(all|any|)-(\d{{1,3}})-(\w+)", re.ASCII)
 """Name of a field of a line: setting, list, number and column."""
-_OPERATORS = sorted(
-    {one for known in FIELDS.values() for one in known.operators + known.more} | {"present", "not_present"}
-)
+_OPERATORS = sorted({one for known in (*FIELDS.values(), CUSTOM_FIELD) for one in known.operators + known.more})
 _CHOICES: dict[str, Pairs] = {
     "role": [("end-user", "End user"), ("agent", "Agent"), ("admin", "Administrator")],
     "operator": [(one, one.replace("_", " ")) for one in _OPERATORS],
@@ -124,11 +122,7 @@ def fields_of(world: Desk, kind: RecordKind, row: tb.Json, *, blank: int = 1) ->
 
 def _lines(kind: RecordKind, name: str, value: Any, *, blank: int) -> list[FormField]:
     """Returns one field for each column of each line."""
-    fields = [
-        one
-        for one, about in FIELDS.items()
-        if {"automation": "a", "view": "v"}.get(kind.spec.name, kind.spec.name[0]) in about.kinds
-    ]
+    fields = [one for one, about in FIELDS.items() if kind.spec.name[0] in about.kinds]
     fields = [*actions.ACTIONS.get(kind.spec.name, ())] if name == "actions" else fields
     choices = _CHOICES | {"field": [(one, one.replace("_", " ")) for one in fields]}
     found: list[FormField] = []
@@ -140,25 +134,18 @@ def _lines(kind: RecordKind, name: str, value: Any, *, blank: int) -> list[FormF
                 held = line.get(column)
                 text = held if isinstance(held, str) else "" if held is None else msgspec.json.encode(held).decode()
                 key, label = f"{name}-{part}-{number}-{column}", f"{about}: {column.replace('_', ' ')}"
-                known = choices.get(column)
-                found.append(
-                    pick(key, label, text, options=[("", "-"), *known]) if known else FormField(key, label, text)
-                )
+                known = pick(key, label, text, options=[("", "-"), *choices.get(column, ())])
+                found.append(known if column in choices else FormField(key, label, text))
     return found
 
 
 def _output(value: tb.Json) -> list[FormField]:
     names = ("created", "updated", "status", "priority", "requester", "assignee", "nice_id")
     shown = [one["id"] for one in value.get("columns", [])]
-    orders = [("asc", "Ascending"), ("desc", "Descending")]
+    sorts, orders = [(one, COLUMNS[one]) for one in names], [("asc", "Ascending"), ("desc", "Descending")]
     return [
-        FormField("output-columns", "Columns", shown, "choices", [*COLUMNS.items()]),
-        pick(
-            "output-sort_by",
-            "Sort by",
-            value.get("sort_by") or "created",
-            options=[(one, COLUMNS[one]) for one in names],
-        ),
+        FormField("output-columns", "Columns", shown, "choices", (*COLUMNS.items(),)),
+        pick("output-sort_by", "Sort by", value.get("sort_by") or "created", options=sorts),
         pick("output-sort_order", "Order", value.get("sort_order") or "desc", options=orders),
     ]
 
@@ -210,9 +197,8 @@ def _value(text: str) -> Any:
 @route("GET", "/admin", who="agent")
 def center(world: Desk, exchange: Exchange) -> Any:
     """Lists the settings."""
-    rows: list[Any] = [
-        (name, [(f"{RecordKind(spec, '').title}s", f"{RULES}/{name}")]) for name, spec in SETTINGS.items()
-    ]
+    named = {name: f"{RecordKind(spec, '').title}s" for name, spec in SETTINGS.items()}
+    rows: list[Any] = [(name, [(title, f"{RULES}/{name}")]) for name, title in named.items()]
     return ui.show(world, exchange, "list", title="Admin Center", tables=[PageTable("Settings", [("Name", "")], rows)])
 
 
@@ -235,25 +221,9 @@ def records(world: Desk, exchange: Exchange) -> Any:
 
 @route("GET", "/agent/users/new", "/agent/organizations/new", f"{RULES}/{{name}}/new", who="agent")
 @route("GET", "/agent/users/{id}", "/agent/organizations/{id}", f"{RULES}/{{name}}/{{id}}", who="agent")
-def edit(world: Desk, exchange: Exchange) -> Any:
+def edit(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a record, or of a new one, which may be the copy of another."""
-    return _edit(world, exchange, {}, errors={})
-
-
-def _row(world: Desk, exchange: Exchange, kind: RecordKind, *, key: str) -> tb.Json:
-    found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
-    return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
-
-
-def _blank(row: Any) -> tb.Json:
-    """Returns the values with which a record begins."""
-    fields = msgspec.structs.fields(row)
-    known = {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}
-    return known | {one.name: one.default_factory() for one in fields if callable(one.default_factory)}
-
-
-def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    kind, key = _kind(exchange), exchange.request.path.rpartition("/")[2]
+    kind, key, sent = _kind(exchange), exchange.request.path.rpartition("/")[2], ui.sent_by(exchange)
     is_new = key == "new"
     row = _row(world, exchange, kind, key=exchange.query.get("copy", "") if is_new else key)
     numbers = [int(match[3]) for one in sent if (match := _LINE.fullmatch(one))]
@@ -278,6 +248,18 @@ def _edit(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]
                    links=links, tables=tables)  # fmt: skip
 
 
+def _row(world: Desk, exchange: Exchange, kind: RecordKind, *, key: str) -> tb.Json:
+    found: tb.Json = ui.api(world, exchange, f"GET {kind.api}/{key}") if key.isdecimal() else {}
+    return record(found.get(kind.spec.name)) or _blank(kind.spec.row)
+
+
+def _blank(row: Any) -> tb.Json:
+    """Returns the values with which a record begins."""
+    fields = msgspec.structs.fields(row)
+    known = {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}
+    return known | {one.name: one.default_factory() for one in fields if callable(one.default_factory)}
+
+
 @route("POST", "/agent/users/new", "/agent/organizations/new", f"{RULES}/{{name}}/new", who="agent")
 @route("POST", "/agent/users/{id}", "/agent/organizations/{id}", f"{RULES}/{{name}}/{{id}}", who="agent")
 def save(world: Desk, exchange: Exchange) -> Any:
@@ -293,8 +275,8 @@ def save(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, call, body=body)[kind.spec.name]
 
     if act == "line":
-        return _edit(world, exchange, sent, errors={})
+        return edit(world, exchange)
     errors, made = ui.tried(world, exchange, write)
     if errors:
-        return _edit(world, exchange, sent, errors=errors)
+        return edit(world, exchange, errors)
     return ui.see(kind.path) if act == "delete" else ui.see(f"{kind.path}/{made['id']}", saved="1")

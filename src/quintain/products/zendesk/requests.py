@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
-from quintain.resources.web.rows import find, insert, marks, update
+from quintain.resources.web.rows import find, marks, update
 
 from .account import Desk, Invalid
 from .commit import API as VIA_API
-from .commit import commit
+from .commit import Update, commit
 from .tables import Comment, Json, Metric, SatisfactionRating, Ticket
 from .tickets import ALIVE, SORTABLE, actor, comments_shown, make, show_tickets
-from .wire import API, Refusals
+from .wire import API
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -27,31 +27,25 @@ def rate(world: Desk, exchange: Exchange) -> Any:
     """Takes the requester's rating of a solved ticket."""
     given, ticket = exchange.part("satisfaction_rating"), find(world.db, Ticket, exchange.id)
     if ticket is None or ticket.deleted or ticket.requester_id != exchange.caller.id:
-        raise Refusals.missing() if ticket is None or ticket.deleted else Refusals.forbidden()
+        raise API.missing() if ticket is None or ticket.deleted else API.forbidden()
     score = given.get("score")
     if score not in {"good", "bad"}:
-        raise Invalid("score", f"Score: {score} is not valid", "InvalidValue")
+        raise Invalid("score", f"Score: {score} is not valid")
     metric = find(world.db, Metric, ticket.id)
     if ticket.status != "solved" and not (metric and metric.reopens):
-        raise Invalid("base", "Satisfaction rating: the ticket is not solved", "InvalidValue")
+        raise Invalid("base", "Satisfaction rating: the ticket is not solved")
     old = find(world.db, SatisfactionRating, ticket.satisfaction_rating.get("id"))
-    row = old or SatisfactionRating(id=world.new_number(), created_at=world.now, assignee_id=ticket.assignee_id,
-        score=score,
-                                    group_id=ticket.group_id, requester_id=ticket.requester_id,
-                                    ticket_id=ticket.id)  # fmt: skip
+    about = {name: getattr(ticket, name) for name in ("assignee_id", "group_id", "requester_id")}
+    row = old or world.put(SatisfactionRating, score=score, ticket_id=ticket.id, **about)
     fields = {"score": score, "comment": given.get("comment"), "updated_at": world.now,
               "reason": given.get("reason") if score == "bad" else None}  # fmt: skip
-    if old is None:
-        insert(world.db, row)
     update(world.db, row, **fields)
     rating = {"id": row.id, **{name: fields[name] for name in ("score", "comment", "reason")}}
-    commit(
-        world,
-        actor(world, exchange),
-        ticket,
-        wanted={},
-        before_triggers=lambda made: setattr(made.ticket, "satisfaction_rating", rating),
-    )
+
+    def rated(made: Update) -> None:
+        made.ticket.satisfaction_rating = rating
+
+    commit(world, actor(world, exchange), ticket, wanted={}, before_triggers=rated)
     url = f"{exchange.base}/api/v2/satisfaction_ratings/{row.id}.json"
     return {"satisfaction_rating": {"url": url, **msgspec.structs.asdict(row)}}
 
@@ -62,6 +56,10 @@ _REQUEST_KEYS = ("url", "id", "status", "priority", "type", "subject", "descript
     "custom_fields",
                  "requester_id", "collaborator_ids", "email_cc_ids", "is_public", "due_at", "created_at", "updated_at",
                  "recipient", "assignee_id", "ticket_form_id", "custom_status_id", "fields")  # fmt: skip
+
+
+_SETTABLE = ("subject", "comment", "priority", "type", "custom_fields", "ticket_form_id", "collaborators", "due_at",
+             "recipient")  # fmt: skip
 
 
 def _show_requests(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,10 +73,8 @@ def _scope_requests(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ..
     mine = "(requester_id = ? OR EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE c.value = ?))"
     me = exchange.caller.id
     statuses = [word for word in exchange.query.get("status", "").split(",") if word]
-    where = mine
-    if statuses:
-        where += f" AND status IN ({marks(statuses)})"
-    return f"is_public = 1 AND {where}", (me, me, *statuses)
+    among = f"status IN ({marks(statuses)})" if statuses else "1"
+    return f"is_public = 1 AND {mine} AND {among}", (me, me, *statuses)
 
 
 REQUESTS = ResourceSpec(
@@ -103,18 +99,7 @@ def search_requests(world: Desk, exchange: Exchange) -> Any:
 def create_request(world: Desk, exchange: Exchange) -> Any:
     """Creates a request of the caller."""
     given = exchange.part("request")
-    names = (
-        "subject",
-        "comment",
-        "priority",
-        "type",
-        "custom_fields",
-        "ticket_form_id",
-        "collaborators",
-        "due_at",
-        "recipient",
-    )
-    wanted = {name: given[name] for name in names if name in given}
+    wanted = {name: given[name] for name in _SETTABLE if name in given}
     ticket, _ = commit(world, actor(world, exchange), None, wanted=wanted, via=VIA_API)
     exchange.headers.append(("location", f"{exchange.base}/api/v2/requests/{ticket.id}.json"))
     return {"request": REQUESTS.one(world, exchange, ticket.id)}
@@ -141,11 +126,10 @@ def request_comments(world: Desk, exchange: Exchange) -> Any:
     listing = Listing(Comment, "ticket_id = ? AND public = 1", (ticket.id,), ("created_at",))
     found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
     keys = ("id", "type", "author_id", "body", "html_body", "plain_body", "public", "attachments", "created_at")
-    rows = [
-        {"request_id": ticket.id, **{k: row[k] for k in keys}} for row in comments_shown(exchange, found["comments"])
-    ]
+    base = f"{exchange.base}/api/v2/requests/{ticket.id}/comments"
     found["comments"] = [
-        {"url": f"{exchange.base}/api/v2/requests/{ticket.id}/comments/{row['id']}.json", **row} for row in rows
+        {"url": f"{base}/{row['id']}.json", "request_id": ticket.id, **{name: row[name] for name in keys}}
+        for row in comments_shown(exchange, found["comments"])
     ]
     return found
 

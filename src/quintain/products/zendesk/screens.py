@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from markupsafe import Markup
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, HttpRequest, HttpResponse, Refuse, Routes, answer
 from quintain.resources.web.html import Templates, form
 from quintain.resources.web.look import Look
@@ -33,6 +34,8 @@ _PATHS = ("agent", "admin", "hc", "access", "")
 Pairs = list[tuple[str, str]]
 Sent = dict[str, list[Any]]
 """What a form sent: the values of each name, texts or (file name, type, bytes)."""
+Faults = dict[str, str]
+"""What is wrong with a form, by field."""
 
 
 # -- forms and tables
@@ -54,7 +57,7 @@ class FormField(NamedTuple):
     label: str
     value: Any = ""
     kind: str = "text"
-    options: Pairs = []
+    options: tuple[tuple[str, str], ...] = ()
     required: bool = False
 
     @property
@@ -64,12 +67,6 @@ class FormField(NamedTuple):
             return bool(self.value) if self.kind == "checkbox" else [str(one) for one in self.value or ()]
         text = "" if self.value is None else str(self.value).replace("\r\n", "\n")
         return text if self.kind == "area" else text.replace("\n", "")
-
-    @property
-    def choices(self) -> Markup:
-        """The options in HTML."""
-        shown = self.shown
-        return _choices(tuple(self.options), (*shown,) if self.kind == "choices" else (shown,))
 
     def taken(self, sent: Sent) -> Any:
         """Returns the value that a form sent; the one that is shown if it sent none."""
@@ -81,18 +78,10 @@ class FormField(NamedTuple):
         return some[-1]
 
 
-@functools.lru_cache(maxsize=1024)
-def _choices(options: tuple[tuple[str, str], ...], chosen: tuple[str, ...]) -> Markup:
-    """Returns options in HTML. Page after page has the same lists."""
-    line = Markup('<option value="{}"{}>{}</option>\n')
-    marked = ((value, Markup(" selected") if value in chosen else "", text) for value, text in options)
-    return Markup("").join(line.format(*one) for one in marked)
-
-
 def pick(name: str, label: str, value: Any, *, options: Iterable[tuple[str, str]]) -> FormField:
     """Returns a field with one of several options; the present value is always one of them."""
-    text, known = "" if value is None else str(value), [*options]
-    return FormField(name, label, text, "choice", known if text in dict(known) else [(text, text or "-"), *known])
+    text, known = "" if value is None else str(value), (*options,)
+    return FormField(name, label, text, "choice", known if text in dict(known) else ((text, text or "-"), *known))
 
 
 def changed(fields: list[FormField], sent: Sent) -> dict[str, Any]:
@@ -149,16 +138,31 @@ def when(text: str | None) -> str:
     return f"{text[:10]} {text[11:16]}" if text else ""
 
 
-_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when)
+def drawn(field: FormField, errors: Faults, form: str) -> Markup:
+    """Returns a field in HTML. Page after page has the same lists."""
+    shown = field.shown
+    return _drawn(field._replace(value=(*shown,) if isinstance(shown, list) else shown), errors.get(field.name), form)
 
 
-def show(world: Desk, exchange: Exchange, template: str, **values: Any) -> HttpResponse:
+@functools.lru_cache(maxsize=1024)
+def _drawn(field: FormField, fault: str | None, form: str) -> Markup:
+    chosen = field.value if field.kind == "choices" else (field.value,)
+    return _TEMPLATES.part("field.html", field=field, shown=field.value, chosen=chosen, fault=fault, form=form)
+
+
+_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when, drawn=drawn)
+
+
+def show(
+    world: Desk, exchange: Exchange, template: str, *, errors: Faults | None = None, **values: Any
+) -> HttpResponse:
     """Returns a page."""
-    asked, notice = exchange.request, "Saved" if "saved" in exchange.query else ""
     look, tables = world.look, values.pop("tables", [])
-    shared: tb.Json = {"caller": exchange.caller, "path": asked.path, "subdomain": world.subdomain, "errors": {},
-                       "notice": notice, "links": [], "add": "", "look": look,
-                       "tables": [one.arranged(look) for one in tables] if look.moved else tables}  # fmt: skip
+    shared: tb.Json = {
+        "caller": exchange.caller, "path": exchange.request.path, "subdomain": world.subdomain, "look": look,
+        "notice": "Saved" if "saved" in exchange.query else "", "errors": errors or {}, "links": [], "add": "",
+        "tables": [one.arranged(look) for one in tables] if look.moved else tables,
+    }  # fmt: skip
     page = _TEMPLATES.answer(f"{template}.html", status=exchange.status or 200, **(shared | values))
     if look.labels:
         page.body = look.renamed(page.body.decode()).encode()
@@ -209,7 +213,7 @@ def api(world: Desk, exchange: Exchange, call: str, /, *, body: Any = None, kind
     return response.json() if response.body else None
 
 
-def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> tuple[dict[str, str], Any]:
+def tried(world: Desk, exchange: Exchange, act: Callable[[], Any]) -> tuple[Faults, Any]:
     """Runs the act of a form; returns its faults by field, after which nothing was changed, or its result."""
     try:
         with world.db.transaction():
@@ -236,7 +240,8 @@ def _words(body: tb.Json) -> str:
 
 def options(world: Desk, sql: str, *values: Any) -> Pairs:
     """Returns keys and names as options of a field."""
-    return [(str(key), str(name)) for key, name in world.db.execute(sql, *values)]
+    found = world.db.execute(sql, *values) if values else known(world.db, sql)
+    return [(str(key), str(name)) for key, name in found]
 
 
 # -- sessions
@@ -301,9 +306,6 @@ def _credentials(world: Desk, exchange: Exchange) -> str:
     return wire.basic(user.email, _token(world)) if is_ours else ""
 
 
-_LOGIN = [FormField(name, name.capitalize(), kind=name, required=True) for name in ("email", "password")]
-
-
 @route("GET", "/", "/agent", who="end")
 def begin(world: Desk, exchange: Exchange) -> Any:
     """Sends to the page that the caller begins with."""
@@ -311,14 +313,13 @@ def begin(world: Desk, exchange: Exchange) -> Any:
 
 
 @route("GET", "/access/login", who="anyone")
-def login(world: Desk, exchange: Exchange) -> Any:
+def login(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form to sign in."""
-    notice = "Your session has expired. Sign in again." if "expired" in exchange.query else ""
-    return _login(world, exchange, _LOGIN, notice=notice)
-
-
-def _login(world: Desk, exchange: Exchange, fields: list[FormField], **more: Any) -> Any:
-    return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], **more)
+    notice = "Your session has expired. Sign in again." if "expired" in exchange.query and not errors else ""
+    fields = [FormField("email", "Email", text_of(sent_by(exchange), "email"), "email", required=True),
+              FormField("password", "Password", kind="password", required=True)]  # fmt: skip
+    return show(world, exchange, "edit", title="Sign in", fields=fields, buttons=[("", "", "Sign in")], notice=notice,
+                errors=errors)  # fmt: skip
 
 
 @route("POST", "/access/login", who="anyone", writes=False)
@@ -330,8 +331,7 @@ def enter(world: Desk, exchange: Exchange) -> Any:
     users = select(world.db, tb.User, "email = ? AND active = 1 AND suspended = 0", email)
     if not known or not users:
         exchange.status = 422
-        errors = {"password": "Email and password do not match"}
-        return _login(world, exchange, [_LOGIN[0]._replace(value=email), _LOGIN[1]], errors=errors)
+        return login(world, exchange, {"password": "Email and password do not match"})
     target = urlsplit(exchange.query.get("return_to", "/"))
     is_own = not target.scheme and not target.netloc and target.path.startswith("/") and "\\" not in target.path
     found = see(target.geturl() if is_own else "/")

@@ -8,35 +8,23 @@ so that a write need not touch the index.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .account import Desk, moment, seconds
+from quintain.resources.web.rows import marks
+from quintain.resources.web.world import moment
+
+from .account import Desk, seconds
 from .tables import PRIORITIES, STATUSES
-from .wire import Caller, Refusals
+from .wire import API, Caller
 
 Clause = tuple[str, list[Any]]
+Asker = tuple[float, int | None]
+"""What terms depend on besides rows: the present time in seconds since epoch, and who asks."""
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<key>[A-Za-z_]\w*)(?P<op><=|>=|[:<>]))?(?P<value>"[^"]*"|[^\s"]+)')
 _AGO = re.compile(r"(\d+)(minute|hour|day|week|month|year)s?")
 _UNITS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_592_000, "year": 31_536_000}
-_DATES = {"created": "created_at", "updated": "updated_at", "due_date": "due_at", "created_at": "created_at",
-    "updated_at": "updated_at",
-          "solved": "(SELECT m.solved_at FROM zd_metrics m WHERE m.id = {table}.id)"}  # fmt: skip
-_PEOPLE = {"assignee": "assignee_id", "requester": "requester_id", "submitter": "submitter_id"}
-_EXACT = {
-    "ticket": {"ticket_type": "type", "form": "ticket_form_id", "brand": "brand_id", "external_id": "external_id",
-               "group_id": "group_id", "assignee_id": "assignee_id", "requester_id": "requester_id",
-               "organization_id": "organization_id", "recipient": "recipient"},
-    "user": {"email": "email", "phone": "phone", "external_id": "external_id", "organization_id": "organization_id"},
-    "organization": {"external_id": "external_id"},
-    "group": {},
-}  # fmt: skip
-_TEXTS = {
-    "ticket": {"subject": "subject", "description": "description"},
-    "user": {"name": "name", "notes": "notes", "details": "details"},
-    "organization": {"name": "name", "notes": "notes", "details": "details"},
-    "group": {"name": "name"},
-}
 _FREE = {
     "user": ("name", "email", "notes", "phone"),
     "organization": ("name", "notes", "details"),
@@ -100,102 +88,52 @@ def where(world: Desk, caller: Caller, kind: str, *, terms: list[Term]) -> tuple
     return " AND ".join(parts) or "1", tuple(values)
 
 
-def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:  # noqa: PLR0911
-    key, value = term.key, term.value
-    table = TABLES[kind]
-    if not key:
+def _clause(world: Desk, caller: Caller, kind: str, *, term: Term) -> Clause:
+    if not term.key:
         return _free(world, kind, term)
-    if key in _DATES and kind != "group":
-        return _date(world, _DATES[key].format(table=table), term)
-    if kind == "ticket" and key in {"status", "priority"}:
-        return _ordered(key, STATUSES if key == "status" else PRIORITIES, term)
-    if kind == "ticket" and (key in _PEOPLE or key in {"cc", "group", "organization"}):
-        return _person(caller, key, value)
-    if kind == "user" and key in {"organization", "group", "role"}:
-        return _of_user(key, value)
-    if key == "tags":
-        return _tags(value)
-    if key in _EXACT[kind]:
-        return _value(_EXACT[kind][key], value)
-    if key in _TEXTS[kind]:
-        return _contains(f"coalesce({_TEXTS[kind][key]}, '')", term)
-    if kind == "ticket":
-        return _of_ticket(world, key, term)
-    return "0", []
+    custom = re.fullmatch(r"(?:custom_field|fieldvalue)_?(\d+)", term.key) if kind == "ticket" else None
+    path = f"CAST(json_extract(custom, '$.\"{custom[1]}\"') AS TEXT)" if custom else ""
+    make, column = _FIELDS[kind].get(term.key, (_value, path))
+    if not column:
+        return "0", []
+    if term.value.lower() in {"none", "*"} and not (term.quoted and make is _text):
+        return f"coalesce({column}, '') {'<>' if term.value == '*' else '='} ''", []
+    return make(column, term, (world.clock.now, caller.id))
 
 
-def _of_user(key: str, value: str) -> Clause:
-    if key == "role":
-        return "role = ?", [value.lower()]
-    if key == "organization":
-        return _named("organization_id", "zd_organizations", value)
-    inner = _named("group_id", "zd_agent_groups", value)
-    return f"id IN (SELECT user_id FROM zd_group_memberships WHERE {inner[0]})", inner[1]
-
-
-def _of_ticket(world: Desk, key: str, term: Term) -> Clause:
-    value = term.value
-    if key == "via":
-        return "json_extract(via, '$.channel') = ?", [
-            {"mail": "email", "web_form": "web"}.get(value.lower(), value.lower())
-        ]
-    if key == "comment":
-        text, values = _contains("c.plain_body", term)
-        return f"EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND {text})", values
-    if key == "has_attachment":
-        has = "EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND c.attachments <> '[]')"
-        return (has if value.lower() == "true" else f"NOT {has}"), []
-    if key == "satisfaction":
-        return "json_extract(satisfaction_rating, '$.score') LIKE ?", [f"{value.lower()}%"]
-    if match := re.fullmatch(r"(?:custom_field|fieldvalue)_?(\d+)", key):
-        path = f"CAST(json_extract(custom, '$.\"{match[1]}\"') AS TEXT)"
-        return _value(path, value)
-    return "0", []
-
-
-def _value(column: str, value: str) -> Clause:
-    if value.lower() == "none":
-        return f"coalesce({column}, '') = ''", []
-    if value == "*":
-        return f"coalesce({column}, '') <> ''", []
-    if value.endswith("*"):
-        return f"lower({column}) LIKE ? ESCAPE '\\'", [f"{_escaped(value[:-1].lower())}%"]
-    return f"lower(CAST({column} AS TEXT)) = ?", [value.lower()]
-
-
-def _tags(value: str) -> Clause:
-    if value.lower() == "none":
-        return "tags = '[]'", []
-    if value == "*":
-        return "tags <> '[]'", []
-    return "EXISTS (SELECT 1 FROM json_each(tags) t WHERE t.value = ?)", [value.lower()]
-
-
-def _ordered(column: str, order: tuple[str, ...], term: Term) -> Clause:
+def _value(column: str, term: Term, _: Asker) -> Clause:
     value = term.value.lower()
-    if value in {"none", "*"}:
-        return _value(column, value)
+    if value.endswith("*"):
+        return f"lower({column}) LIKE ? ESCAPE '\\'", [f"{_escaped(value[:-1])}%"]
+    return f"lower(CAST({column} AS TEXT)) = ?", [value]
+
+
+def _text(column: str, term: Term, _: Asker) -> Clause:
+    return _contains(f"coalesce({column}, '')", term)
+
+
+def _tags(column: str, term: Term, _: Asker) -> Clause:
+    return f"EXISTS (SELECT 1 FROM json_each({column}) t WHERE t.value = ?)", [term.value.lower()]
+
+
+def _ordered(column: str, term: Term, _: Asker) -> Clause:
+    order, value = STATUSES if column == "status" else PRIORITIES, term.value.lower()
     if value not in order:
         return "0", []
     at = order.index(value)
-    items = {":": order[at : at + 1], "<": order[:at], "<=": order[: at + 1], ">": order[at + 1 :], ">=": order[at:]}[
-        term.op
-    ]
-    return f"coalesce({column}, '') IN ({', '.join('?' * len(items))})", [*items]
+    items = {":": order[at : at + 1], "<": order[:at], "<=": order[: at + 1], ">": order[at + 1 :], ">=": order[at:]}
+    return f"coalesce({column}, '') IN ({marks(items[term.op])})", [*items[term.op]]
 
 
-def _date(world: Desk, column: str, term: Term) -> Clause:
-    value = term.value.lower()
-    if value in {"none", "*"}:
-        return _value(column, value)
-    if match := _AGO.fullmatch(value):
-        edge = moment(max(0.0, world.clock.now - int(match[1]) * _UNITS[match[2]]))
+def _date(column: str, term: Term, asker: Asker) -> Clause:
+    if match := _AGO.fullmatch(term.value.lower()):
+        edge = moment(max(0.0, asker[0] - int(match[1]) * _UNITS[match[2]]))
         return f"{column} {'>=' if term.op == ':' else term.op} ?", [edge]
     try:
         begin = moment(seconds(term.value))
     except ValueError:
-        raise Refusals.search(f"Invalid date: {term.value}") from None
-    end = moment(seconds(term.value) + 86_400) if len(value) == 10 else begin
+        raise API.search(f"Invalid date: {term.value}") from None
+    end = moment(seconds(term.value) + 86_400) if len(term.value) == 10 else begin
     if term.op == ":":
         return (f"{column} >= ? AND {column} < ?", [begin, end]) if end != begin else (f"{column} = ?", [begin])
     edge = end if term.op in {">", "<="} and end != begin else begin
@@ -203,47 +141,93 @@ def _date(world: Desk, column: str, term: Term) -> Clause:
     return f"{column} {op} ?", [edge]
 
 
-def _person(caller: Caller, key: str, value: str) -> Clause:
-    if key == "organization":
-        return _named("organization_id", "zd_organizations", value)
-    if key == "group":
-        return _named("group_id", "zd_agent_groups", value)
-    if key == "cc":
-        inner = _user(caller, "c.value", value)
-        return f"EXISTS (SELECT 1 FROM json_each(email_cc_ids) c WHERE {inner[0]})", inner[1]
-    return _user(caller, _PEOPLE[key], value)
-
-
-def _user(caller: Caller, column: str, value: str) -> Clause:
-    if value.lower() == "none":
-        return f"{column} IS NULL", []
-    if value == "*":
-        return f"{column} IS NOT NULL", []
-    if value.lower() == "me":
-        return f"{column} = ?", [caller.id]
-    if value.isdecimal():
-        return f"{column} = ?", [min(int(value), 2**63 - 1)]
+def _user(column: str, term: Term, asker: Asker) -> Clause:
+    value = term.value.lower()
+    if value == "me" or value.isdecimal():
+        return f"{column} = ?", [asker[1] if value == "me" else min(int(value), 2**63 - 1)]
     if "@" in value:
-        return f"{column} IN (SELECT id FROM zd_users WHERE email = ?)", [value.lower()]
-    pattern = f"{_escaped(value.lower())}%"
-    sql = (
-        f"{column} IN (SELECT id FROM zd_users WHERE lower(name) LIKE ? ESCAPE '\\' OR lower(name) LIKE ? ESCAPE '\\')"
-    )
-    return sql, [pattern, f"% {pattern}"]
+        return f"{column} IN (SELECT id FROM zd_users WHERE email = ?)", [value]
+    sql = f"{column} IN (SELECT id FROM zd_users WHERE ' ' || lower(name) LIKE ? ESCAPE '\\')"
+    return sql, [f"% {_escaped(value)}%"]
 
 
-def _named(column: str, table: str, value: str) -> Clause:
-    if value.lower() == "none":
-        return f"{column} IS NULL", []
-    if value == "*":
-        return f"{column} IS NOT NULL", []
+def _named(column: str, term: Term, _: Asker) -> Clause:
+    value = term.value.lower()
     if value.isdecimal():
         return f"{column} = ?", [min(int(value), 2**63 - 1)]
-    name = value.lower().rstrip("*")
-    op = "LIKE ? ESCAPE '\\'" if value.endswith("*") else "= ?"
-    return f"{column} IN (SELECT id FROM {table} WHERE lower(name) {op})", [
-        f"{_escaped(name)}%" if "LIKE" in op else name
-    ]
+    name, op = (f"{_escaped(value[:-1])}%", "LIKE ? ESCAPE '\\'") if value.endswith("*") else (value, "= ?")
+    return f"{column} IN (SELECT id FROM {_NAMED[column]} WHERE lower(name) {op})", [name]
+
+
+def _member(_: str, term: Term, asker: Asker) -> Clause:
+    text, values = _named("group_id", term, asker)
+    return f"id IN (SELECT user_id FROM zd_group_memberships WHERE {text})", values
+
+
+def _copied(column: str, term: Term, asker: Asker) -> Clause:
+    text, values = _user("c.value", term, asker)
+    return f"EXISTS (SELECT 1 FROM json_each({column}) c WHERE {text})", values
+
+
+def _channel(column: str, term: Term, _: Asker) -> Clause:
+    value = term.value.lower()
+    return f"{column} = ?", [{"mail": "email", "web_form": "web"}.get(value, value)]
+
+
+def _said(_: str, term: Term, asker: Asker) -> Clause:
+    text, values = _contains("c.plain_body", term)
+    return f"EXISTS (SELECT 1 FROM zd_comments c WHERE c.ticket_id = zd_tickets.id AND {text})", values
+
+
+def _attached(column: str, term: Term, _: Asker) -> Clause:
+    return f"{column} IS {'NOT' * (term.value.lower() == 'true')} NULL", []
+
+
+def _rated(column: str, term: Term, _: Asker) -> Clause:
+    return f"{column} LIKE ?", [f"{term.value.lower()}%"]
+
+
+_NAMED = {"organization_id": "zd_organizations", "group_id": "zd_agent_groups"}
+_COMMENTS = "(SELECT max({}) FROM zd_comments c WHERE c.ticket_id = zd_tickets.id)"
+_KEYS: dict[str, dict[Callable[[str, Term, Asker], Clause], str]] = {
+    "ticket": {
+        _value: "ticket_type=type form=ticket_form_id brand=brand_id external_id group_id assignee_id requester_id "
+                "organization_id recipient",
+        _text: "subject description",
+        _date: "created=created_at updated=updated_at due_date=due_at created_at updated_at solved",
+        _ordered: "status priority",
+        _user: "assignee=assignee_id requester=requester_id submitter=submitter_id",
+        _named: "group=group_id organization=organization_id",
+        _copied: "cc", _tags: "tags", _channel: "via", _said: "comment", _attached: "has_attachment",
+        _rated: "satisfaction",
+    },
+    "user": {
+        _value: "email phone external_id organization_id role", _text: "name notes details", _tags: "tags",
+        _date: "created=created_at updated=updated_at created_at updated_at", _named: "organization=organization_id",
+        _member: "group",
+    },
+    "organization": {
+        _value: "external_id", _text: "name notes details", _tags: "tags",
+        _date: "created=created_at updated=updated_at created_at updated_at",
+    },
+    "group": {_text: "name"},
+}  # fmt: skip
+"""For each kind of record, what makes the condition of a key, and the key's column, where it has another name."""
+_SQL = {
+    "solved": "(SELECT m.solved_at FROM zd_metrics m WHERE m.id = zd_tickets.id)", "tags": "nullif(tags, '[]')",
+    "cc": "nullif(email_cc_ids, '[]')", "via": "json_extract(via, '$.channel')",
+    "satisfaction": "json_extract(satisfaction_rating, '$.score')", "comment": _COMMENTS.format("c.plain_body"),
+    "has_attachment": _COMMENTS.format("nullif(c.attachments, '[]')"),
+    "group": "(SELECT max(m.group_id) FROM zd_group_memberships m WHERE m.user_id = zd_users.id)",
+}  # fmt: skip
+"""Values that are no columns, by key."""
+_FIELDS = {
+    kind: {
+        word.partition("=")[0]: (make, word.partition("=")[2] or _SQL.get(word, word))
+        for make, words in keys.items() for word in words.split()
+    }
+    for kind, keys in _KEYS.items()
+}  # fmt: skip
 
 
 # -- free text
@@ -312,9 +296,8 @@ def index(world: Desk) -> None:
     with db.transaction():
         db.execute("CREATE TABLE zd_documents (id INTEGER PRIMARY KEY, ticket_id INTEGER NOT NULL) STRICT")
         db.execute(f'CREATE VIRTUAL TABLE zd_words USING fts5(text, content="", tokenize="{tokenizer}", prefix="2 3")')
-        db.execute(
-            "INSERT INTO zd_documents SELECT id, id FROM zd_tickets UNION ALL SELECT id, ticket_id FROM zd_comments"
-        )
+        parts = "SELECT id, id FROM zd_tickets UNION ALL SELECT id, ticket_id FROM zd_comments"
+        db.execute(f"INSERT INTO zd_documents {parts}")
         db.execute("INSERT INTO zd_words (rowid, text) SELECT id, coalesce(subject, '') FROM zd_tickets ORDER BY id")
         db.execute("INSERT INTO zd_words (rowid, text) SELECT id, plain_body FROM zd_comments ORDER BY id")
     world.indexed_at = world.now

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from quintain.resources.database import Database
 from quintain.resources.web import TABLES as WEB_TABLES
-from quintain.resources.web.rows import insert, select
+from quintain.resources.web.rows import select
 
 from . import tables as tb
 from .account import channel
@@ -26,77 +26,71 @@ Account = TypeVar("Account", bound=Zendesk)
 _BODY = "Ticket #{{ticket.id}} ({{ticket.title}}): {{ticket.latest_comment}}"
 
 
-def _all(*conditions: tuple[str, str, Any], any: tuple[tuple[str, str, Any], ...] = ()) -> tb.Json:
-    return {
-        "all": [{"field": f, "operator": o, "value": v} for f, o, v in conditions],
-        "any": [{"field": f, "operator": o, "value": v} for f, o, v in any],
-    }
+def _all(text: str, any: str = "") -> tb.Json:
+    """Returns conditions that are given as words: field, operator and value, such as `status is_not solved`."""
+    parts = {"all": text.split(", "), "any": any.split(", ") if any else []}
+    found = {part: [[*one.split(" "), None] for one in some] for part, some in parts.items()}
+    return {part: [{"field": f, "operator": o, "value": v} for f, o, v, *_ in some] for part, some in found.items()}
 
 
 def _mail(to: str, subject: str, field: str = "notification_user") -> list[tb.Json]:
     return [{"field": field, "value": [to, subject, _BODY]}]
 
 
-_CREATE, _CHANGE = ("update_type", "is", "Create"), ("update_type", "is", "Change")
-_SEEN = ("comment_is_public", "is", "requester_can_see_comment")
-_OTHER = (("assignee_id", "is_not", "current_user"), ("assignee_id", "is_not", "requester_id"))
-TRIGGERS: tuple[tuple[str, tb.Json, list[tb.Json], bool], ...] = (
-    ("Notify requester and CCs of received request",
-     _all(_CREATE, ("status", "is_not", "solved"), ("ticket_is_public", "is", "public"), ("role", "is", "end_user")),
+_CREATE, _CHANGE = "update_type is Create", "update_type is Change"
+_PUBLIC = f"{_CREATE}, status is_not solved, ticket_is_public is public"
+_OTHER = "assignee_id is_not current_user"
+Rules = tuple[tuple[str, tb.Json, list[tb.Json], bool], ...]
+TRIGGERS: Rules = (
+    ("Notify requester and CCs of received request", _all(f"{_PUBLIC}, role is end_user"),
      _mail("requester_and_ccs", "[Request received]"), True),
-    ("Notify requester and CCs of comment update", _all(_CHANGE, _SEEN), _mail("requester_and_ccs",
-        "[{{ticket.account}}] Re: {{ticket.title}}"), True),
-    ("Notify requester of new proactive ticket",
-     _all(_CREATE, ("status", "is_not", "solved"), ("ticket_is_public", "is", "public"), ("role", "is", "agent"),
-          ("requester_role", "is", "end_user")), _mail("requester_id", "{{ticket.title}}"), True),
+    ("Notify requester and CCs of comment update", _all(f"{_CHANGE}, comment_is_public is requester_can_see_comment"),
+     _mail("requester_and_ccs", "[{{ticket.account}}] Re: {{ticket.title}}"), True),
+    ("Notify requester of new proactive ticket", _all(f"{_PUBLIC}, role is agent, requester_role is end_user"),
+     _mail("requester_id", "{{ticket.title}}"), True),
     ("Notify assignee of comment update",
-     _all(_CHANGE, ("comment_is_public", "is", "not_relevant"), *_OTHER, ("assignee_id", "not_changed", None),
-          ("status", "not_value_previous", "solved")), _mail("assignee_id", "Re: {{ticket.title}}"), True),
-    ("Notify assignee of assignment", _all(("assignee_id", "changed", None), ("assignee_id", "is_not", "current_user")),
+     _all(f"{_CHANGE}, comment_is_public is not_relevant, {_OTHER}, assignee_id is_not requester_id, "
+          "assignee_id not_changed, status not_value_previous solved"),
+     _mail("assignee_id", "Re: {{ticket.title}}"), True),
+    ("Notify assignee of assignment", _all(f"assignee_id changed, {_OTHER}"),
      _mail("assignee_id", "Assignment: {{ticket.title}}"), True),
-    ("Notify assignee of reopened ticket",
-     _all(("assignee_id", "is_not", "current_user"), ("status", "value_previous", "solved"), ("status", "is_not",
-         "closed")),
+    ("Notify assignee of reopened ticket", _all(f"{_OTHER}, status value_previous solved, status is_not closed"),
      _mail("assignee_id", "Reopened: {{ticket.title}}"), True),
     ("Notify group of assignment",
-     _all(("group_id", "is_not", ""), ("assignee_id", "is", ""), any=(("group_id", "changed", None), ("assignee_id",
-         "changed", None))),
+     _all("group_id is_not , assignee_id is ", any="group_id changed, assignee_id changed"),
      _mail("group_id", "Group assignment: {{ticket.title}}", "notification_group"), True),
     ("Notify all agents of received request", _all(_CREATE), _mail("all_agents", "[Ticket] {{ticket.title}}"), True),
     ("Auto-assign to first email responding agent",
-     _all(_CHANGE, ("current_via_id", "is", "4"), ("assignee_id", "is", ""), ("role", "is_not", "end_user")),
+     _all(f"{_CHANGE}, current_via_id is 4, assignee_id is , role is_not end_user"),
      [{"field": "assignee_id", "value": "current_user"}], False),
 )  # fmt: skip
-AUTOMATIONS: tuple[tuple[str, tb.Json, list[tb.Json], bool], ...] = (
-    ("Close ticket 4 days after status is set to solved",
-     _all(("status", "is", "solved"), ("SOLVED", "greater_than", "96")), [{"field": "status", "value": "closed"}],
-     True),
-    ("Pending notification 24 hours", _all(("PENDING", "is", "24")), _mail("requester_id",
-        "Waiting for you: {{ticket.title}}"), False),
-    ("Pending notification 5 days", _all(("PENDING", "is", "120")), _mail("requester_id",
-        "Still waiting: {{ticket.title}}"), False),
-    ("Request customer satisfaction rating", _all(("SOLVED", "is", "24"), ("satisfaction_score", "is", "unoffered")),
+AUTOMATIONS: Rules = (
+    ("Close ticket 4 days after status is set to solved", _all("status is solved, SOLVED greater_than 96"),
+     [{"field": "status", "value": "closed"}], True),
+    ("Pending notification 24 hours", _all("PENDING is 24"), _mail("requester_id", "Waiting for you: {{ticket.title}}"),
+     False),
+    ("Pending notification 5 days", _all("PENDING is 120"), _mail("requester_id", "Still waiting: {{ticket.title}}"),
+     False),
+    ("Request customer satisfaction rating", _all("SOLVED is 24, satisfaction_score is unoffered"),
      [{"field": "satisfaction_score", "value": "offered"}, *_mail("requester_id", "How would you rate the support?")],
      False),
 )  # fmt: skip
-VIEWS: tuple[tuple[str, tb.Json], ...] = (
-    ("Your unsolved tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", "current_user"))),
-    ("Unassigned tickets", _all(("status", "less_than", "solved"), ("assignee_id", "is", ""))),
-    ("All unsolved tickets", _all(("status", "less_than", "solved"))),
-    ("Recently updated tickets", _all(("status", "less_than", "closed"), ("updated_at", "less_than", "168"))),
-    ("New tickets in your groups", _all(("status", "is", "new"), ("group_id", "is", "current_groups"))),
-    ("Pending tickets", _all(("status", "is", "pending"))),
-    ("Recently solved tickets", _all(("status", "is", "solved"), ("SOLVED", "less_than", "168"))),
-)
-MACROS: tuple[tuple[str, list[tb.Json]], ...] = (
-    ("Close and redirect to topics", [{"field": "status", "value": "solved"},
-                                      {"field": "comment_value",
-                                          "value": "Please see our help center, {{ticket.requester.first_name}}."}]),
-    ("Take it!", [{"field": "status", "value": "open"}, {"field": "assignee_id", "value": "current_user"}]),
-    ("Customer not responding", [{"field": "status", "value": "pending"},
-                                 {"field": "comment_value",
-                                     "value": "We have not heard from you about #{{ticket.id}}."}]),
-)  # fmt: skip
+VIEWS = {
+    "Your unsolved tickets": _all("status less_than solved, assignee_id is current_user"),
+    "Unassigned tickets": _all("status less_than solved, assignee_id is "),
+    "All unsolved tickets": _all("status less_than solved"),
+    "Recently updated tickets": _all("status less_than closed, updated_at less_than 168"),
+    "New tickets in your groups": _all("status is new, group_id is current_groups"),
+    "Pending tickets": _all("status is pending"),
+    "Recently solved tickets": _all("status is solved, SOLVED less_than 168"),
+}
+MACROS: dict[str, dict[str, str]] = {
+    "Close and redirect to topics": {
+        "status": "solved", "comment_value": "Please see our help center, {{ticket.requester.first_name}}."},
+    "Take it!": {"status": "open", "assignee_id": "current_user"},
+    "Customer not responding": {
+        "status": "pending", "comment_value": "We have not heard from you about #{{ticket.id}}."},
+}  # fmt: skip
 
 
 def empty() -> Database:
@@ -123,13 +117,10 @@ def _schema() -> Database:
     return empty()
 
 
-def _put(world: Zendesk, kind: Any, **fields: Any) -> Any:
-    """Inserts a row with its number and times, and with its title as it was written."""
-    known = {"created_at": world.now, "updated_at": world.now, "raw_title": fields.get("title", "")}
-    more = {name: value for name, value in known.items() if name in kind.__struct_fields__}
-    row = kind(id=world.new_number(), **more, **fields)
-    insert(world.db, row)
-    return row
+def _put(world: Zendesk, kind: Any, /, **fields: Any) -> Any:
+    """Inserts a row, with its title as it was written."""
+    more = {"raw_title": fields["title"]} if "raw_title" in kind.__struct_fields__ else {}
+    return world.put(kind, **more, **fields)
 
 
 def _fill(world: Zendesk, token: str) -> None:
@@ -148,25 +139,15 @@ def _fill(world: Zendesk, token: str) -> None:
     name = "Default Ticket Form"
     _put(world, tb.TicketForm, name=name, display_name=name, default=True, ticket_field_ids=fields)
     category = _put(world, tb.TriggerCategory, name="Initial Category", position=1)
-    for kind, rules, more in (
-        (tb.Trigger, TRIGGERS, {"category_id": str(category.id)}),
-        (tb.Automation, AUTOMATIONS, {}),
-    ):
+    kinds: Any = ((tb.Trigger, TRIGGERS, {"category_id": str(category.id)}), (tb.Automation, AUTOMATIONS, {}))
+    for kind, rules, more in kinds:
         for position, (title, conditions, actions, active) in enumerate(rules, 1):
-            _put(
-                world,
-                kind,
-                title=title,
-                active=active,
-                conditions=conditions,
-                actions=actions,
-                position=position,
-                **more,
-            )
-    for position, (title, conditions) in enumerate(VIEWS, 1):
+            about = {"title": title, "conditions": conditions, "actions": actions, "position": position}
+            _put(world, kind, active=active, **about, **more)
+    for position, (title, conditions) in enumerate(VIEWS.items(), 1):
         _put(world, tb.TicketView, title=title, conditions=conditions, position=position, execution=execution({}))
-    for title, actions in MACROS:
-        _put(world, tb.Macro, title=title, actions=actions)
+    for title, values in MACROS.items():
+        _put(world, tb.Macro, title=title, actions=[{"field": f, "value": v} for f, v in values.items()])
     world.later(3600.0 - world.clock.now % 3600.0, "sweep", key="sweep")
 
 
@@ -180,13 +161,8 @@ def populate(world: Zendesk, *, agents: int = 3, customers: int = 5, tickets: in
         group = select(world.db, tb.AgentGroup, "1 LIMIT 1")[0]
         second = _put(world, tb.AgentGroup, name="Level 2")
         for number in range(1, agents + 1):
-            about = {
-                "name": f"Agent {number}",
-                "email": f"agent{number}@acme.example",
-                "role": "agent",
-                "verified": True,
-            }
-            user = create_user(world, about)
+            about = {"name": f"Agent {number}", "email": f"agent{number}@acme.example", "role": "agent"}
+            user = create_user(world, {**about, "verified": True})
             if number % 2 == 0:
                 join(world, user.id, second.id)
         people = [

@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from copy import copy
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from quintain.resources.database.standing import known
 from quintain.resources.schedule import Calendar, Day
-from quintain.resources.web.rows import find, insert, save, select
+from quintain.resources.web.rows import find, insert, save
+from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import Desk, channel, moment, seconds
-from .conditions import compiled
+from .account import Desk, channel, seconds
+from .conditions import compiled, decoded
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -36,8 +39,11 @@ ALWAYS = {
 }
 """Metrics of status: the states in which their clocks run. They pause in the others, and solving ends them."""
 METRICS = (*ALWAYS, "first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time")
+_WAITS = {"agent_wait": ("pending",), "requester_wait": ("new", "open", "hold"), "on_hold": ("hold",)}
 _ENDED = ("solved", "closed")
 _WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_SCHEDULE = "SELECT id, time_zone, intervals FROM zd_schedules ORDER BY id IS NOT ?, id LIMIT 1"
+_HOLIDAYS = "SELECT name, start_date, end_date FROM zd_holidays WHERE schedule_id = ? ORDER BY id"
 _POLICIES = "SELECT id, title, description, filter, policy_metrics FROM zd_sla_policies ORDER BY position, id"
 
 
@@ -53,21 +59,14 @@ class Interval(msgspec.Struct):
 
 def calendar(world: Desk, schedule_id: int | None = None) -> Calendar:
     """Returns the hours of a schedule, or of the first one; without any, it is always open."""
-    found = find(world.db, tb.Schedule, schedule_id) or next(
-        iter(select(world.db, tb.Schedule, "1 ORDER BY id LIMIT 1")), None
-    )
-    if found is None:
-        return _ALWAYS_OPEN
-    holidays = select(world.db, tb.Holiday, "schedule_id = ? ORDER BY id", found.id)
-    days = tuple((one.name, one.start_date, one.end_date) for one in holidays)
-    return hours_of(found.time_zone, msgspec.json.encode(found.intervals), days)
+    for number, zone, intervals in known(world.db, _SCHEDULE, schedule_id):
+        return hours_of(zone, intervals, tuple(known(world.db, _HOLIDAYS, number)))
+    return _ALWAYS_OPEN
 
 
 @functools.lru_cache(maxsize=256)
-def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
+def hours_of(zone: str, intervals: str, holidays: tuple[tuple[str, str, str], ...]) -> Calendar:
     """Returns business hours; raises UsageError if the zone does not exist or intervals overlap."""
-    import datetime as dt
-
     hours: dict[str, list[tuple[int, int]]] = {day: [] for day in _WEEK}
     for one in msgspec.json.decode(intervals):
         start, end = int(one["start_time"]), int(one["end_time"])
@@ -80,10 +79,8 @@ def hours_of(zone: str, intervals: bytes, holidays: tuple[tuple[str, str, str], 
             for day, spans in hours.items() if spans}  # fmt: skip
     dates: dict[str, Day] = {}
     for name, first, last in holidays:
-        date = dt.date.fromisoformat(first)
-        while date <= dt.date.fromisoformat(last):
-            dates[date.isoformat()] = Day(name)
-            date += dt.timedelta(days=1)
+        for number in range((date.fromisoformat(last) - date.fromisoformat(first)).days + 1):
+            dates[(date.fromisoformat(first) + timedelta(number)).isoformat()] = Day(name)
     return Calendar(zone=zone, hours=week, dates=dates)
 
 
@@ -101,9 +98,8 @@ def metric_of(world: Desk, ticket: tb.Ticket, before: tb.Ticket | None) -> tb.Me
     found = find(world.db, tb.Metric, ticket.id) if before is not None else None
     if found is not None:
         return found
-    return tb.Metric(
-        id=ticket.id, ticket_id=ticket.id, created_at=world.now, updated_at=world.now, since=world.clock.now
-    )
+    at, now = world.clock.now, world.now
+    return tb.Metric(id=ticket.id, ticket_id=ticket.id, created_at=now, updated_at=now, since=at)
 
 
 def count(made: Update) -> None:
@@ -162,7 +158,9 @@ def _status(made: Update, hours: Calendar) -> None:
         spent[0] += at - metric.since
         spent[1] += hours.between(metric.since, at)
         metric.counted, metric.since = counted, at
-        _waits(metric)
+        for name, states in _WAITS.items():
+            waited = [counted.get(state, [0.0, 0.0]) for state in states]
+            setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in waited), sum(b for _, b in waited)))
         if before.status == "solved" and ticket.status not in _ENDED:
             metric.reopens += 1
             metric.solved_at = None
@@ -173,16 +171,6 @@ def _status(made: Update, hours: Calendar) -> None:
         metric.full_resolution_time_in_minutes = full
         if metric.first_resolution_time_in_minutes["calendar"] is None:
             metric.first_resolution_time_in_minutes = full
-
-
-def _waits(metric: tb.Metric) -> None:
-    for name, states in (
-        ("agent_wait", ("pending",)),
-        ("requester_wait", ("new", "open", "hold")),
-        ("on_hold", ("hold",)),
-    ):
-        spent = [metric.counted.get(state, [0.0, 0.0]) for state in states]
-        setattr(metric, f"{name}_time_in_minutes", minutes(sum(a for a, _ in spent), sum(b for _, b in spent)))
 
 
 def minutes(calendar_s: float, business_s: float) -> tb.Json:
@@ -198,7 +186,7 @@ def _run(made: Update, hours: Hours) -> None:
     status, metric = made.ticket.status, made.metric
     if made.before is None:
         for name in ("first_reply_time", *ALWAYS):
-            _emit(made, name, 0, type="measure")
+            _emit(made, tb.SlaClock(name, 0, "", 0.0), "measure")
     for name, states in ALWAYS.items():
         clock = _clock(metric, name)
         if clock is None and status not in _ENDED:
@@ -249,7 +237,7 @@ def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
     # Of the metrics that repeat, an ended clock without a breach to report is not needed any more.
     made.metric.clocks = [one for one in made.metric.clocks if one.metric != name or one.state != "done"]
     made.metric.clocks.append(clock)
-    _emit(made, name, instance, type="activate")
+    _emit(made, clock, "activate")
     return clock
 
 
@@ -262,30 +250,23 @@ def _move(made: Update, clock: tb.SlaClock, state: str, *, hours: Hours) -> None
         clock.business_s += hours().between(clock.since, now)
     clock.state, clock.since = state, now
     verb = {"active": "activate", "paused": "pause", "done": "fulfill"}[state]
-    _emit(made, clock.metric, clock.instance, type=verb)
+    _emit(made, clock, verb)
     if state == "done":
         clock.breach_at = None
         spent = minutes(clock.calendar_s, clock.business_s)
-        _emit(made, clock.metric, clock.instance, type="update_status", status=spent)
+        _emit(made, clock, "update_status", status=spent)
 
 
-def _emit(made: Update, name: str, instance: int, *, type: str, **more: Any) -> None:
-    made.metric_events.append(_event(made.world, made.ticket.id, name, instance=instance, type=type, more=more))
+def _emit(made: Update, clock: tb.SlaClock, type: str, **more: Any) -> None:
+    made.metric_events.append(_event(made.world, made.ticket.id, clock, type=type, **more))
 
 
-def _event(world: Desk, ticket_id: int, name: str, *, instance: int, type: str, more: tb.Json) -> Any:
-    return tb.MetricEvent(
-        id=world.new_number(), ticket_id=ticket_id, metric=EVENT_METRICS.get(name, name), instance_id=instance,
-        type=type, time=world.now, more=more,
-    )  # fmt: skip
+def _event(world: Desk, ticket_id: int, clock: tb.SlaClock, *, type: str, **more: Any) -> Any:
+    about = {"metric": EVENT_METRICS.get(clock.metric, clock.metric), "instance_id": clock.instance}
+    return tb.MetricEvent(id=world.new_number(), ticket_id=ticket_id, type=type, time=world.now, more=more, **about)
 
 
 # -- policies
-
-
-@functools.lru_cache(maxsize=4096)
-def _decoded(text: str) -> list[tb.Json]:
-    return msgspec.json.decode(text, type=list[dict[str, Any]])
 
 
 def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
@@ -293,8 +274,8 @@ def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
     priority = made.ticket.priority
     if priority is None:
         return None, {}
-    for record in made.world.db.execute(_POLICIES):
-        targets = {one["metric"]: one for one in _decoded(record[4]) if one.get("priority") == priority}
+    for record in known(made.world.db, _POLICIES):
+        targets = {one["metric"]: one for one in decoded(record[4]) if one.get("priority") == priority}
         if targets and compiled(record[3])(made):
             return record, targets
     return None, {}
@@ -304,38 +285,32 @@ def _target(made: Update, hours: Hours) -> None:
     """Gives the running clocks their targets; what they have counted is kept."""
     policy, targets = _policy(made)
     at, metric = made.world.clock.now, made.metric
-    due: list[float] = []
     metric.clocks = [*metric.clocks]  # The measurements before the update have the list as it was.
     for index, old in enumerate(metric.clocks):
         if old.state == "done":
             continue
         found = targets.get(old.metric)
         target, business = (int(found["target"]), bool(found.get("business_hours"))) if found else (None, False)
-        clock = old
-        if (old.target, old.business_hours, old.policy_id) != (
-            target,
-            business,
-            policy[0] if found and policy else None,
-        ):
-            clock = metric.clocks[index] = copy(old)
-            _retarget(made, clock, policy if found else None, target=target, business=business)
-        breach = _breach(clock, hours, at)
-        if breach is not None and breach <= at:
-            clock = metric.clocks[index] = copy(clock)
+        clock, by = copy(old), policy if found else None
+        if (old.target, old.business_hours, old.policy_id) != (target, business, by[0] if by else None):
+            _retarget(made, clock, by, target=target, business=business)
+        clock.breach_at = _breach(clock, hours, at)
+        if clock.breach_at is not None and clock.breach_at <= at:
             clock.breached, clock.breach_at = True, None
-            _emit(made, clock.metric, clock.instance, type="breach", deleted=False)
-        elif clock.breach_at != breach:
-            clock = metric.clocks[index] = copy(clock)
-            clock.breach_at = breach
-        if clock.breach_at is not None:
-            due.append(clock.breach_at)
-    following = moment(min(due)) if due else None
-    key = f"sla {made.ticket.id}"
+            _emit(made, clock, "breach", deleted=False)
+        if clock != old:
+            metric.clocks[index] = clock
+    _wait(made.world, metric, made.ticket.id)
+
+
+def _wait(world: Desk, metric: tb.Metric, ticket_id: int) -> None:
+    """Waits for the first breach of a ticket instead of another."""
+    due = [one.breach_at for one in metric.clocks if one.breach_at is not None]
     if metric.next_breach is not None:
-        made.world.cancel(key)
-    metric.next_breach = following
+        world.cancel(f"sla {ticket_id}")
+    metric.next_breach = moment(min(due)) if due else None
     if due:
-        made.world.at(min(due), "breach", made.ticket.id, key=key)
+        world.at(min(due), "breach", ticket_id, key=f"sla {ticket_id}")
 
 
 def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | None, business: bool) -> None:
@@ -349,7 +324,7 @@ def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | No
     if policy:
         details = {"id": policy[0], "title": policy[1], "description": policy[2]}
         sla = {"target": target, "business_hours": business, "policy": details}
-        _emit(made, clock.metric, clock.instance, type="apply_sla", sla=sla)
+        _emit(made, clock, "apply_sla", sla=sla)
     if values[0] == values[1]:
         return
     via = channel("rule", "sla_target_change", id=clock.policy_id, title=policy[1] if policy else None)
@@ -376,11 +351,6 @@ def breach(world: Desk, ticket_id: int) -> None:
     for clock in metric.clocks:
         if clock.breach_at is not None and clock.breach_at <= now:
             clock.breached, clock.breach_at = True, None
-            more = {"deleted": False}
-            row = _event(world, ticket_id, clock.metric, instance=clock.instance, type="breach", more=more)
-            insert(world.db, row)
-    due = [clock.breach_at for clock in metric.clocks if clock.breach_at is not None]
-    metric.next_breach = moment(min(due)) if due else None
+            insert(world.db, _event(world, ticket_id, clock, type="breach", deleted=False))
+    _wait(world, metric, ticket_id)
     save(world.db, metric, before)
-    if due:
-        world.at(min(due), "breach", ticket_id, key=f"sla {ticket_id}")

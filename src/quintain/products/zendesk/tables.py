@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Annotated, Any, ClassVar
 
@@ -218,10 +219,7 @@ class Metric(ZdRow, kw_only=True):
 # -- tables that rules read by column alone: see `declared` for the marks
 
 
-def _table(name: str, words: str, columns: str) -> Any:
-    return declared(name, words, columns, base=ZdRow)
-
-
+_table = functools.partial(declared, base=ZdRow)
 _STAMPS = "created_at updated_at"
 _RULE = "title!+ active:bool+=true updated_at created_at default:bool"
 _CONDITIONS = 'conditions:json+={"all":[],"any":[]}'
@@ -290,10 +288,5 @@ Article = _table("Article", "Article of the help center.", f"""
     title!+ body+ locale+=en-us author_id:int?+ draft:bool+ section_id:int?+ label_names:texts+ {_STAMPS}""")
 # fmt: on
 
-TABLES: tuple[type[WebRow], ...] = (
-    User, Identity, Token, Organization, AgentGroup, GroupMembership, OrganizationMembership,
-    Ticket, Audit, Comment, Metric, MetricEvent,
-    Trigger, TriggerCategory, Automation, Macro, TicketView, SlaPolicy, Schedule, Holiday,
-    TicketField, UserField, OrganizationField, TicketForm, CustomStatus, Brand,
-    Webhook, WebhookCall, SatisfactionRating, SuspendedTicket, StoredFile, Mail, Article,
-)  # fmt: skip
+TABLES: tuple[type[WebRow], ...] = tuple(ZdRow.__subclasses__())
+"""All tables, in the order in which they stand here."""

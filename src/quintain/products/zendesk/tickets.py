@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
 from quintain.resources.web.rows import count, find, marks, select, shown, update
+from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import Desk, Invalid, channel, listed, record, whole_number
+from .account import Desk, Invalid, channel, listed, whole_number
 from .commit import commit
 from .people import GROUPS, ORGANIZATIONS, USERS
-from .wire import API, Caller, Refusals, only, take
+from .wire import API, Caller, only, take
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -40,7 +42,7 @@ def actor(world: Desk, exchange: Exchange) -> tb.User:
 
 def show_tickets(world: Desk, exchange: Exchange, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sql = "SELECT id FROM zd_ticket_fields WHERE active = 1 AND removable = 1 ORDER BY position, id"
-    fields = [(number, str(number)) for (number,) in world.db.execute(sql)]
+    fields = [(number, str(number)) for (number,) in known(world.db, sql)]
     return [_ticket(row, fields) for row in rows]
 
 
@@ -53,6 +55,8 @@ _KEYS = (
     "fields", "followup_ids", "ticket_form_id", "brand_id", "allow_channelback", "allow_attachments",
     "from_messaging_channel",
 )  # fmt: skip
+_DATES = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at", "assigned_at",
+          "solved_at", "latest_comment_added_at")  # fmt: skip
 _values = operator.itemgetter(*_KEYS)
 _CONSTANT: dict[str, Any] = {"forum_topic_id": None, "sharing_agreement_ids": [], "allow_channelback": False,
              "from_messaging_channel": False}  # fmt: skip
@@ -79,7 +83,20 @@ def _scope(world: Desk, exchange: Exchange) -> tuple[str, tuple[Any, ...]]:
 
 
 class TicketSpec(ResourceSpec):
-    """Lists of tickets, with their sideloads."""
+    """Lists of tickets with their sideloads, and writes that follow the rules of tickets."""
+
+    def create(self, world: Any, exchange: Any, fields: dict[str, Any]) -> tb.Ticket:
+        """Creates a ticket."""
+        return make(world, actor(world, exchange), fields)[0]
+
+    def update(self, world: Any, exchange: Any, row: Any, *, fields: dict[str, Any]) -> None:
+        """Changes a ticket."""
+        commit(world, actor(world, exchange), row, wanted=fields)
+
+    def remove(self, world: Any, exchange: Any, row: Any) -> None:
+        """Deletes a ticket; it can be restored."""
+        update(world.db, row, deleted=True, deleted_at=world.now, deleted_by=exchange.caller.id)
+        world.cancel(f"sla {row.id}")
 
     def answer_list(self, world: Any, exchange: Any, where: str = "1", *values: Any) -> Any:
         """Returns a page of tickets, and what `include` names."""
@@ -103,18 +120,17 @@ TICKETS = TicketSpec(
 def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: list[dict[str, Any]]) -> None:
     """Adds what `include` names: other records at the top, and measurements in each ticket."""
     wanted = {name.strip() for name in exchange.query.get("include", "").split(",")}
-    people = {row[name] for row in rows for name in ("requester_id", "submitter_id", "assignee_id")} - {None}
-    for name, spec, ids in (
-        ("users", USERS, people),
-        ("groups", GROUPS, {row["group_id"] for row in rows} - {None}),
-        ("organizations", ORGANIZATIONS, {row["organization_id"] for row in rows} - {None}),
-    ):
+    kinds = (("users", USERS, ("requester_id", "submitter_id", "assignee_id")), ("groups", GROUPS, ("group_id",)),
+             ("organizations", ORGANIZATIONS, ("organization_id",)))  # fmt: skip
+    for name, spec, columns in kinds:
         if name in wanted:
+            ids = {row[column] for row in rows for column in columns} - {None}
             found = shown(world.db, spec.row, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
             body[name] = spec.decorated(world, exchange, found)
     for row in rows:
+        metric = metrics_of(world, exchange, "id = ?", row["id"])[0] if wanted & {"metric_sets", "dates"} else {}
         if "metric_sets" in wanted:
-            row["metric_set"] = metrics_of(world, exchange, "id = ?", row["id"])[0]
+            row["metric_set"] = metric
         if "slas" in wanted:
             row["slas"] = {"policy_metrics": _policy_metrics(world, row["id"])}
         if "comment_count" in wanted:
@@ -122,15 +138,10 @@ def sideload(world: Desk, exchange: Exchange, body: dict[str, Any], *, rows: lis
         if "incident_counts" in wanted:
             row["incident_count"] = count(world.db, tb.Ticket, "problem_id = ? AND deleted = 0", row["id"])
         if "dates" in wanted:
-            metric = metrics_of(world, exchange, "id = ?", row["id"])[0]
-            names = ("assignee_updated_at", "requester_updated_at", "status_updated_at", "initially_assigned_at",
-                     "assigned_at", "solved_at", "latest_comment_added_at")  # fmt: skip
-            row["dates"] = {name: metric[name] for name in names}
+            row["dates"] = {name: metric[name] for name in _DATES}
 
 
 def _policy_metrics(world: Desk, id: int) -> list[tb.Json]:
-    from .account import moment
-
     metric = find(world.db, tb.Metric, id)
     found: list[tb.Json] = []
     for clock in metric.clocks if metric else []:
@@ -184,19 +195,13 @@ def audit_shown(
 
 def need(world: Desk, exchange: Exchange, id: int | None = None) -> tb.Ticket:
     """Returns the ticket of the path, if it is one that the caller may see."""
-    number = exchange.id if id is None else id
-    if exchange.caller.restriction:
-        restricted: tb.Ticket = TICKETS.need(world, exchange, number)
-        return restricted
-    found = find(world.db, tb.Ticket, number)
-    if found is None or found.deleted:
-        raise Refusals.missing()
+    found: tb.Ticket = TICKETS.need(world, exchange, exchange.id if id is None else id)
     return found
 
 
 def result(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, audit: tb.Audit) -> dict[str, Any]:
     """Returns the answer to a write."""
-    return {"ticket": TICKETS.one(world, exchange, ticket.id), "audit": audit_shown(world, exchange, audit)}
+    return {"ticket": TICKETS.of(world, exchange, ticket), "audit": audit_shown(world, exchange, audit)}
 
 
 # -- single tickets
@@ -221,17 +226,16 @@ def create(world: Desk, exchange: Exchange) -> Any:
     return result(world, exchange, ticket, audit=audit)
 
 
-def make(world: Desk, who: tb.User, wanted: tb.Json, *, via: tb.Json | None = None) -> tuple[tb.Ticket, tb.Audit]:
+def make(world: Desk, who: tb.User, wanted: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
     """Creates a ticket, which may follow up a closed one."""
     source = find(world.db, tb.Ticket, whole_number(wanted.get("via_followup_source_id")))
-    metadata = record(wanted.get("metadata"))
     if source is None:
-        return commit(world, who, None, wanted=wanted, via=via, metadata=metadata)
+        return commit(world, who, None, wanted=wanted)
     if source.status != "closed":
-        raise Invalid("base", "Follow-up: the source ticket must be closed", "InvalidValue")
+        raise Invalid("base", "Follow-up: the source ticket must be closed")
     origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin, metadata=metadata)
+    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin)
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
     return ticket, audit
 
@@ -242,42 +246,26 @@ def change(world: Desk, exchange: Exchange) -> Any:
     caller = exchange.caller
     take(world, exchange, "ticket updates", limit=100, period_s=60)
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
-    wanted = exchange.part("ticket")
-    ticket, audit = commit(
-        world, actor(world, exchange), need(world, exchange), wanted=wanted, metadata=record(wanted.get("metadata"))
-    )
+    wanted, before = exchange.part("ticket"), need(world, exchange)
+    ticket, audit = commit(world, actor(world, exchange), before, wanted=wanted)
     return result(world, exchange, ticket, audit=audit)
-
-
-def remove(world: Desk, ticket: tb.Ticket, user_id: int) -> None:
-    """Deletes a ticket; it can be restored."""
-    update(world.db, ticket, deleted=True, deleted_at=world.now, deleted_by=user_id)
-    world.cancel(f"sla {ticket.id}")
 
 
 @route("DELETE", "/api/v2/tickets/{id}", who="agent", status=204)
 def delete(world: Desk, exchange: Exchange) -> None:
     """Deletes a ticket."""
-    remove(world, need(world, exchange), exchange.caller.id)
+    TICKETS.remove(world, exchange, need(world, exchange))
 
 
 @route("GET", "/api/v2/deleted_tickets", who="agent")
 def deleted(world: Desk, exchange: Exchange) -> Any:
     """Lists deleted tickets."""
     found = API.page(world, exchange, Listing(tb.Ticket, "deleted = 1"), key="rows", sortable=("id",))
-    sql = f"SELECT id, subject, deleted_at, deleted_by FROM zd_tickets WHERE id IN ({marks(found['rows'])}) ORDER BY id"
-    users = {one.id: one.name for one in select(world.db, tb.User)}
-    rows = [
-        {
-            "id": number,
-            "subject": subject,
-            "deleted_at": at,
-            "actor": {"id": by, "name": users.get(by)},
-            "previous_state": "open",
-        }
-        for number, subject, at, by in world.db.execute(sql, *(row["id"] for row in found["rows"]))
-    ]
-    del found["rows"]
+    ids = [row["id"] for row in found.pop("rows")]
+    sql = f"""SELECT t.id, t.subject, t.deleted_at, u.id, u.name FROM zd_tickets t LEFT JOIN zd_users u
+        ON u.id = t.deleted_by WHERE t.id IN ({marks(ids)}) ORDER BY t.id"""
+    rows = [{"id": number, "subject": subject, "deleted_at": at, "actor": {"id": by, "name": name},
+             "previous_state": "open"} for number, subject, at, by, name in world.db.execute(sql, *ids)]  # fmt: skip
     return {"deleted_tickets": rows, **found}
 
 
@@ -286,7 +274,7 @@ def restore(world: Desk, exchange: Exchange) -> Any:
     """Restores a deleted ticket."""
     found = find(world.db, tb.Ticket, exchange.id)
     if found is None or not found.deleted:
-        raise Refusals.missing()
+        raise API.missing()
     update(world.db, found, deleted=False, deleted_at=None, deleted_by=None)
     return {}
 
@@ -299,14 +287,11 @@ def comments(world: Desk, exchange: Exchange) -> Any:
     listing = Listing(tb.Comment, "ticket_id = ?", (ticket.id,), ("created_at",), descending=down)
     found = API.page(world, exchange, listing, key="comments", sortable=("created_at",))
     comments_shown(exchange, found["comments"])
-    _include_authors(world, exchange, found, ids={row["author_id"] for row in found["comments"]})
-    return found
-
-
-def _include_authors(world: Desk, exchange: Exchange, body: dict[str, Any], *, ids: set[int]) -> None:
     if "users" in exchange.query.get("include", ""):
+        ids = {row["author_id"] for row in found["comments"]}
         rows = shown(world.db, tb.User, f"id IN ({marks(ids)}) ORDER BY id", *sorted(ids))
-        body["users"] = USERS.decorated(world, exchange, rows)
+        found["users"] = USERS.decorated(world, exchange, rows)
+    return found
 
 
 @route("GET", "/api/v2/tickets/{id}/comments/count", who="agent")
@@ -351,20 +336,18 @@ def show_metrics(world: Desk, exchange: Exchange) -> Any:
     return {"ticket_metric": metrics_of(world, exchange, "id = ?", need(world, exchange).id)[0]}
 
 
-@route(
-    "GET",
-    "/api/v2/tickets/{id}/collaborators",
-    "/api/v2/tickets/{id}/email_ccs",
-    "/api/v2/tickets/{id}/followers",
-    who="agent",
-)
-def collaborators(world: Desk, exchange: Exchange) -> Any:
-    """Lists the CCs and followers of a ticket."""
-    ticket, last = need(world, exchange), exchange.request.path.removesuffix(".json").rpartition("/")[2]
-    ids = {"email_ccs": ticket.email_cc_ids, "followers": ticket.follower_ids}.get(
-        last, ticket.email_cc_ids + ticket.follower_ids
-    )
-    return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+def _people(*names: str) -> Any:
+    def people(world: Desk, exchange: Exchange) -> Any:
+        ticket = need(world, exchange)
+        ids = [one for name in names for one in getattr(ticket, name)]
+        return USERS.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
+
+    return people
+
+
+for _path, *_columns in (("collaborators", "email_cc_ids", "follower_ids"), ("email_ccs", "email_cc_ids"),
+                         ("followers", "follower_ids")):  # fmt: skip
+    ROUTES.add("GET", f"/api/v2/tickets/{{id}}/{_path}", _people(*_columns), who="agent")
 
 
 @route("GET", "/api/v2/tickets/{id}/incidents", who="agent")
@@ -411,9 +394,8 @@ def show_tags(world: Desk, exchange: Exchange) -> Any:
 
 def _retag(name: str) -> Any:
     def retag(world: Desk, exchange: Exchange) -> Any:
-        ticket, _ = commit(
-            world, actor(world, exchange), need(world, exchange), wanted={name: exchange.json.get("tags") or []}
-        )
+        ticket = need(world, exchange)
+        TICKETS.update(world, exchange, ticket, fields={name: exchange.json.get("tags") or []})
         return {"tags": ticket.tags}
 
     return retag
@@ -435,9 +417,8 @@ def tags(world: Desk, exchange: Exchange) -> Any:
 @route("GET", "/api/v2/autocomplete/tags", who="agent")
 def autocomplete_tags(world: Desk, exchange: Exchange) -> Any:
     """Lists the tags that begin with a text."""
-    sql = (
-        "SELECT DISTINCT t.value FROM zd_tickets, json_each(tags) t WHERE substr(t.value, 1, ?) = ? ORDER BY 1 LIMIT 20"
-    )
+    tables, begins = "zd_tickets, json_each(tags) t", "substr(t.value, 1, ?) = ?"
+    sql = f"SELECT DISTINCT t.value FROM {tables} WHERE {begins} ORDER BY 1 LIMIT 20"
     text = exchange.query.get("name", "").lower()
     return {"tags": [name for (name,) in world.db.execute(sql, len(text), text)]}
 
@@ -451,46 +432,37 @@ def merge(world: Desk, exchange: Exchange) -> Any:
     target, given = need(world, exchange), exchange.json
     ids = listed(given.get("ids"))
     if not ids or not all(isinstance(one, int) for one in ids):
-        raise Refusals.attribute("ids must be a list of ticket ids")
+        raise API.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
-        raise Invalid("status", "Status: a solved or closed ticket can't be a merge target", "InvalidValue")
-    return API.job(
-        world, exchange, "merge tickets", items=[{**given, "target": target.id, "ids": None, "id": one} for one in ids]
-    )
+        raise Invalid("status", "Status: a solved or closed ticket can't be a merge target")
+    items = [{**given, "target": target.id, "ids": None, "id": one} for one in ids]
+    return API.job(world, exchange, "merge tickets", items=items)
 
 
-def merge_one(world: Desk, who: tb.User, item: tb.Json) -> tb.Json:
+def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Json) -> None:
     """Merges one ticket into another."""
-    source, target = find(world.db, tb.Ticket, item["id"]), find(world.db, tb.Ticket, item["target"])
-    if source is None or target is None or source.deleted or source.status == "closed" or source.id == target.id:
-        raise Invalid("base", f"Ticket {item['id']} cannot be merged", "InvalidValue")
+    who, target = actor(world, exchange), find(world.db, tb.Ticket, item["target"])
+    if target is None or source.status == "closed" or source.id == target.id:
+        raise Invalid("base", f"Ticket {item['id']} cannot be merged")
     private = not (source.is_public and target.is_public)
     public = [bool(item.get(f"{name}_comment_is_public")) and not private for name in ("target", "source")]
-    files = [
-        file for one in select(world.db, tb.Comment, "ticket_id = ? ORDER BY id", source.id) for file in one.attachments
-    ]
-    words = (
-        item.get("target_comment")
-        or f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
-    )
+    said = select(world.db, tb.Comment, "ticket_id = ? ORDER BY id", source.id)
+    files = [file for one in said for file in one.attachments]
+    usual = f'Request #{source.id} "{source.subject}" was closed and merged into this request.'
+    words = item.get("target_comment") or usual
     wanted: tb.Json = {"comment": {"body": words, "public": public[0]}}
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
     via = channel("web", "merge", ticket_id=source.id, subject=source.subject)
     _, audit = commit(world, who, target, wanted=wanted, via=via)
     if files:
-        world.db.execute(
-            "UPDATE zd_comments SET attachments = ? WHERE audit_id = ?", msgspec.json.encode(files).decode(), audit.id
-        )
-    words = (
-        item.get("source_comment")
-        or f'This request was closed and merged into request #{target.id} "{target.subject}".'
-    )
+        update(world.db, only(world.db, tb.Comment, "audit_id = ?", audit.id), attachments=files)
+    usual = f'This request was closed and merged into request #{target.id} "{target.subject}".'
+    words = item.get("source_comment") or usual
     via = channel("web", "merge", ticket_id=target.id, subject=target.subject)
     more = {"assignee_id": source.assignee_id or target.assignee_id or who.id, "status": "closed",
             "additional_tags": ["closed_by_merge"], "comment": {"body": words, "public": public[1]}}  # fmt: skip
     commit(world, who, source, wanted=more, via=via)
-    return {"action": "update", "id": source.id, "status": "Updated", "success": True}
 
 
 @route("PUT", "/api/v2/tickets/{id}/mark_as_spam", who="agent")
@@ -500,7 +472,7 @@ def mark_as_spam(world: Desk, exchange: Exchange) -> Any:
     requester = world.user(ticket.requester_id)
     if requester is not None and requester.role == "end-user":
         update(world.db, requester, suspended=True, updated_at=world.now)
-    remove(world, ticket, exchange.caller.id)
+    TICKETS.remove(world, exchange, ticket)
     return {}
 
 

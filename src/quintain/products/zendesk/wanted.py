@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from html.parser import HTMLParser
 from typing import Any
 
 import msgspec
+
+from quintain.resources.web.html import Document, Element
 
 from .account import Invalid
 
@@ -61,33 +62,14 @@ def check(wanted: Mapping[str, Any]) -> None:
     try:
         msgspec.convert(wanted, _TicketInput, strict=False)
     except msgspec.ValidationError as error:
-        raise Invalid("base", f"Ticket: {error}", "InvalidValue") from error
-
-
-class _TextParser(HTMLParser):
-    """Text of HTML, without the content of scripts and styles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._silent = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._silent += tag in {"script", "style"}
-        if tag in {"br", "p", "div", "li"} and self.parts:
-            self.parts.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._silent -= tag in {"script", "style"} and self._silent > 0
-
-    def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.parts.append(data)
+        raise Invalid("base", f"Ticket: {error}") from error
 
 
 def plain_text(text: str) -> str:
     """Returns the text of HTML; scripts and styles are left out."""
-    parser = _TextParser()
-    parser.feed(text)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.parts)).strip()
+    return re.sub(r"\n{3,}", "\n\n", _text(Document(text.encode()).body)).strip()
+
+
+def _text(element: Element) -> str:
+    parts = (one if isinstance(one, str) else _text(one) for one in element.children)
+    return "\n" * (element.tag in {"br", "p", "div", "li"}) + "".join(parts)

@@ -14,21 +14,13 @@ import xxhash
 
 from quintain.errors import ToolError
 from quintain.resources.database import Database
-from quintain.resources.web import (
-    Exchange,
-    HttpResponse,
-    Listing,
-    Refuse,
-    Style,
-    answer,
-    cursor_page,
-    offset_page,
-)
+from quintain.resources.database.standing import known
+from quintain.resources.web import Exchange, HttpResponse, Listing, Refuse, Style, cursor_page, offset_page
 from quintain.resources.web.routes import Route
-from quintain.resources.web.rows import select
-from quintain.resources.web.world import BackgroundJob
+from quintain.resources.web.rows import count, select
+from quintain.resources.web.world import BackgroundJob, moment
 
-from .account import AGENTS, Conflict, Desk, Invalid, moment
+from .account import AGENTS, Conflict, Desk, Invalid
 
 PER_PAGE = 100
 DEEPEST = 10_000
@@ -36,6 +28,9 @@ DEEPEST = 10_000
 RANKS = {"anyone": 0, "end": 1, "agent": 2, "admin": 3}
 OWN_LIMITS = {"incremental": (10, 60.0), "view": (5, 60.0), "export": (100, 60.0)}
 """Limits of single endpoints: requests and seconds."""
+TROUBLE_S = 2
+"""Seconds that planned trouble asks a caller to wait."""
+_TICKETS = ("/api/v2/tickets/{id}", "/agent/tickets/{id}")
 
 
 class Caller(NamedTuple):
@@ -64,58 +59,11 @@ _BASIC = _CALLER.format("email = ? AND t.user_id IS NULL")
 _BEARER = _CALLER.format("id = t.user_id")
 
 
-class Refusals:
-    """Refusals of the API, each in its own envelope."""
-
-    @staticmethod
-    def missing() -> Refuse:
-        """Returns the refusal for a record that does not exist."""
-        return Refuse(404, {"error": "RecordNotFound", "description": "Not found"})
-
-    @staticmethod
-    def details(details: dict[str, Any]) -> Refuse:
-        """Returns the refusal for invalid fields."""
-        body = {"error": "RecordInvalid", "description": "Record validation errors", "details": details}
-        return Refuse(422, body)
-
-    @staticmethod
-    def attribute(message: str, status: int = 400, title: str = "Invalid attribute") -> Refuse:
-        """Returns the refusal for a parameter."""
-        return Refuse(status, {"error": {"title": title, "message": message}})
-
-    @staticmethod
-    def forbidden() -> Refuse:
-        """Returns the refusal for a caller without the right."""
-        message = "You do not have access to this page. Please contact the account owner of this help desk for help."
-        return Refusals.attribute(f"{message}", 403, "Forbidden")
-
-    @staticmethod
-    def too_many(exchange: Exchange, noun: str) -> Refuse:
-        """Returns the refusal for more than 100 values."""
-        path = exchange.request.path
-        if noun == "users" and "create_many" in path:
-            return Refuse(400, {"error": "TooManyValues", "description": "Maximum 100 users may be created per call"})
-        words = "Parameter  cannot specify more than 100 values"
-        return Refuse(400, {"error": "TooManyValues", "description": words, "max_count": 100})
-
-    @staticmethod
-    def search(message: str) -> Refuse:
-        """Returns the refusal of a search."""
-        return Refuse(422, {"error": "invalid", "description": message})
-
-    @staticmethod
-    def limited(seconds: int) -> Refuse:
-        """Returns the refusal of a caller above a rate limit."""
-        words = "Number of allowed API requests per minute exceeded"
-        body = {"error": "APIRateLimitExceeded", "description": words}
-        return Refuse(429, body, {"retry-after": str(seconds)})
-
-
 def only(db: Database, kind: type[Any], where: str, *values: Any) -> Any:
     """Returns the row that fulfils a condition, or raises the refusal for one that does not exist."""
     found = select(db, kind, where, *values)
     if not found:
-        raise Refusals.missing()
+        raise API.missing()
     return found[0]
 
 
@@ -142,7 +90,7 @@ def permit(caller: Caller, route: Route) -> None:
     """Raises Refuse if a caller lacks the rights that a route needs."""
     rank = RANKS["admin"] if caller.role == "admin" else RANKS["agent"] if caller.is_agent else RANKS["end"]
     if rank < RANKS[route.who or "agent"]:
-        raise Refusals.forbidden()
+        raise API.forbidden()
 
 
 def basic(email: str, token: str) -> str:
@@ -157,12 +105,12 @@ def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
             raise wrong
         return ANONYMOUS
     email, token = _credentials(header)
-    found = world.db.execute(_BASIC, email, token) if email else world.db.execute(_BEARER, token)
+    found = known(world.db, _BASIC, email, token) if email else known(world.db, _BEARER, token)
     if not found or (found[0][7] is not None and found[0][7] <= world.clock.now) or found[0][8]:
         raise wrong
     scopes = {scope.rpartition(":")[2] for scope in found[0][6].split()}
-    if ("read" if method == "GET" else "write") not in scopes:
-        words = "You are missing the following required scopes: " + ("read" if method == "GET" else "write")
+    if (needed_scope := "read" if method == "GET" else "write") not in scopes:
+        words = f"You are missing the following required scopes: {needed_scope}"
         raise Refuse(403, {"error": "Forbidden", "description": words})
     return Caller(*found[0][:6])
 
@@ -183,20 +131,20 @@ def _credentials(header: str) -> tuple[str, str]:
 
 def _count(world: Desk, exchange: Exchange) -> None:
     path = exchange.request.path
-    forced = world.throttle.force(path)
-    status = world.throttle.take("account", world.limit, period_s=60.0, now=world.clock.now)
-    left, reset = str(max(0, status.remaining)), str(status.reset)
+    forced, now = world.throttle.force(path), world.clock.now
+    remaining, reset = world.throttle.take("account", world.limit, period_s=60.0, now=now)
+    left = str(max(0, remaining))
     exchange.headers += [
         ("x-rate-limit", str(world.limit)), ("x-rate-limit-remaining", left),
-        ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", reset),
+        ("ratelimit-limit", str(world.limit)), ("ratelimit-remaining", left), ("ratelimit-reset", str(reset)),
     ]  # fmt: skip
     route = exchange.route
     if route is not None and (route.method, route.path) == ("GET", "/api/v2/tickets"):
-        tickets = world.throttle.take("tickets index", PER_PAGE, period_s=60.0, now=world.clock.now)
-        words = f"total=100; remaining={max(0, tickets.remaining)}; resets={tickets.reset}"
+        rest, resets = world.throttle.take("tickets index", PER_PAGE, period_s=60.0, now=now)
+        words = f"total=100; remaining={max(0, rest)}; resets={resets}"
         exchange.headers.append(("zendesk-ratelimit-tickets-index", words))
-    if forced or status.remaining < 0:
-        raise _limited(world, exchange, forced or status.reset)
+    if forced or remaining < 0:
+        raise _limited(world, exchange, forced or reset)
 
 
 def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: float) -> None:
@@ -205,17 +153,28 @@ def take(world: Desk, exchange: Exchange, key: str, *, limit: int, period_s: flo
     Raises:
         Refuse: It is one too many.
     """
-    status = world.throttle.take(key, limit, period_s=period_s, now=world.clock.now)
-    if status.remaining < 0:
-        raise _limited(world, exchange, status.reset)
+    remaining, reset = world.throttle.take(key, limit, period_s=period_s, now=world.clock.now)
+    if remaining < 0:
+        raise _limited(world, exchange, reset)
 
 
-def _limited(world: Desk, exchange: Exchange, seconds: int) -> Refuse:
+def _limited(world: Desk, exchange: Exchange, seconds: int, *, refusal: Refuse | None = None) -> Refuse:
     waits = world.throttle.waits
     if len(waits) > 100:
         waits.clear()
     waits[exchange.request.header("authorization")] = world.clock.now + seconds
-    return Refusals.limited(seconds)
+    return refusal or API.limited(seconds)
+
+
+def trouble(world: Desk, exchange: Exchange, kind: str) -> Refuse | None:
+    """Returns the refusal of planned trouble. Somebody else can be faster with one ticket only."""
+    route = exchange.route
+    if kind == "conflict":
+        is_change = route is not None and route.writes and route.path in _TICKETS
+        return translate(Conflict("Ticket was updated by somebody else in the meantime")) if is_change else None
+    down = {"error": "ServiceUnavailable", "description": "The service is temporarily unavailable"}
+    refusal = Refuse(503, down, {"retry-after": str(TROUBLE_S)}) if kind == "unavailable" else None
+    return _limited(world, exchange, TROUBLE_S, refusal=refusal)
 
 
 def finish(world: Desk, exchange: Exchange, response: HttpResponse) -> None:
@@ -242,11 +201,11 @@ def unknown(world: Desk, exchange: Exchange) -> Refuse:
 def translate(error: Exception) -> Refuse | None:
     """Returns the refusal that an error of the rules means."""
     if isinstance(error, Invalid):
-        return Refusals.details(error.details)
+        return API.details(error.details)
     if isinstance(error, Conflict):
         return Refuse(409, {"error": "UpdateConflict", "description": str(error)})
     if isinstance(error, ToolError):  # A number that no column holds.
-        return Refusals.attribute(str(error))
+        return API.attribute(str(error))
     return None
 
 
@@ -254,21 +213,49 @@ def translate(error: Exception) -> Refuse | None:
 
 
 class Api(Style):
-    """Envelopes of lists and writes, as `ResourceSpec` needs them."""
+    """Refusals, and envelopes of lists and writes, as `ResourceSpec` needs them."""
 
     def missing(self) -> Refuse:
-        """Returns the refusal for a row that does not exist."""
-        return Refusals.missing()
+        """Returns the refusal for a record that does not exist."""
+        return Refuse(404, {"error": "RecordNotFound", "description": "Not found"})
+
+    def details(self, details: dict[str, Any]) -> Refuse:
+        """Returns the refusal for invalid fields."""
+        body = {"error": "RecordInvalid", "description": "Record validation errors", "details": details}
+        return Refuse(422, body)
+
+    def attribute(self, message: str, status: int = 400, title: str = "Invalid attribute") -> Refuse:
+        """Returns the refusal for a parameter."""
+        return Refuse(status, {"error": {"title": title, "message": message}})
+
+    def forbidden(self) -> Refuse:
+        """Returns the refusal for a caller without the right."""
+        message = "You do not have access to this page. Please contact the account owner of this help desk for help."
+        return self.attribute(f"{message}", 403, "Forbidden")
+
+    def too_many(self, exchange: Exchange, noun: str) -> Refuse:
+        """Returns the refusal for more than 100 values."""
+        path = exchange.request.path
+        if noun == "users" and "create_many" in path:
+            return Refuse(400, {"error": "TooManyValues", "description": "Maximum 100 users may be created per call"})
+        words = "Parameter  cannot specify more than 100 values"
+        return Refuse(400, {"error": "TooManyValues", "description": words, "max_count": 100})
+
+    def search(self, message: str) -> Refuse:
+        """Returns the refusal of a search."""
+        return Refuse(422, {"error": "invalid", "description": message})
+
+    def limited(self, seconds: int) -> Refuse:
+        """Returns the refusal of a caller above a rate limit."""
+        words = "Number of allowed API requests per minute exceeded"
+        body = {"error": "APIRateLimitExceeded", "description": words}
+        return Refuse(429, body, {"retry-after": str(seconds)})
 
     def invalid(self, details: dict[str, list[tuple[str, str]]]) -> Refuse:
         """Returns the refusal for invalid fields."""
-        return Refusals.details(
+        return self.details(
             {name: [{"description": text, "error": error} for text, error in found] for name, found in details.items()}
         )
-
-    def stamp(self, world: Desk, /) -> str:
-        """Returns the present time."""
-        return world.now
 
     def page(
         self, world: Desk, exchange: Exchange, listing: Listing, /, *, key: str, sortable: tuple[str, ...] = ()
@@ -278,10 +265,8 @@ class Api(Style):
         if any(name.startswith("page[") for name in query):
             return by_cursor(world, exchange, listing, key=key, sortable=sortable)
         if (by := query.get("sort_by")) in sortable or (by is None and query.get("sort_order") and sortable):
-            order = (by,) if by else listing.order
-            listing = msgspec.structs.replace(
-                listing, order=order, descending=query.get("sort_order", "asc").lower() == "desc"
-            )
+            order, down = (by,) if by else listing.order, query.get("sort_order", "asc").lower() == "desc"
+            listing = msgspec.structs.replace(listing, order=order, descending=down)
         return by_offset(world, exchange, listing, key=key)
 
     def many(self, exchange: Exchange, /, *, noun: str) -> list[int]:
@@ -293,14 +278,10 @@ class Api(Style):
         text = exchange.query.get("ids", "")
         words = [word for word in text.split(",") if word.strip()]
         if len(words) > PER_PAGE:
-            raise Refusals.too_many(exchange, noun)
+            raise API.too_many(exchange, noun)
         if not words or not all(word.strip().isdecimal() for word in words):
-            raise Refusals.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
+            raise API.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
         return [min(int(word), 2**63 - 1) for word in words]
-
-    def created(self, world: Desk, exchange: Exchange, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        """Returns 201 with the row and its address."""
-        return answer(body, 201, headers=(("location", url),))
 
     def job(self, world: Desk, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a job of at most 100 items.
@@ -311,15 +292,14 @@ class Api(Style):
         noun = kind.rpartition(" ")[2]
         given = cast(object, items)
         if not isinstance(given, list) or not all(isinstance(item, dict) for item in cast(list[object], given)):
-            raise Refusals.attribute(f"{noun} must be a list of objects")
+            raise API.attribute(f"{noun} must be a list of objects")
         if not items:
-            raise Refusals.attribute(f"{noun} must not be empty")
+            raise API.attribute(f"{noun} must not be empty")
         if len(items) > PER_PAGE:
-            raise Refusals.too_many(exchange, noun)
-        if world.db.execute("SELECT count(*) FROM web_jobs WHERE status = 'queued'")[0][0] >= 30:
-            raise Refuse(
-                429, {"error": "TooManyJobs", "description": "Too many jobs are queued"}, {"retry-after": "10"}
-            )
+            raise API.too_many(exchange, noun)
+        if count(world.db, BackgroundJob, "status = 'queued'") >= 30:
+            words = {"error": "TooManyJobs", "description": "Too many jobs are queued"}
+            raise Refuse(429, words, {"retry-after": "10"})
         world.last_id += 1
         name = "V3-" + hashlib.md5(f"job {world.last_id}".encode(), usedforsecurity=False).hexdigest()
         world.last_id -= 1
@@ -337,7 +317,7 @@ def whole(exchange: Exchange, name: str, default: int, *, most: int) -> int:
     """
     text = exchange.query.get(name, "").strip() or str(default)
     if not text.lstrip("-").isdecimal():
-        raise Refusals.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
+        raise API.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
     return min(max(1, int(text[:18])), most)
 
 
@@ -350,24 +330,21 @@ def by_offset(world: Desk, exchange: Exchange, listing: Listing, *, key: str) ->
     size = whole(exchange, "per_page", PER_PAGE, most=PER_PAGE)
     page = whole(exchange, "page", 1, most=10**9)
     if page * size > DEEPEST and page > 1:
-        error = {
-            "code": "InvalidPaginationDepth",
-            "title": "Invalid Pagination Depth",
-            "detail": f"Number of resources exceeds {DEEPEST}; use cursor pagination instead",
-        }
-        raise Refuse(400, {"errors": [error]})
-    found = offset_page(world.db, listing, page=page, size=size)
-    return {key: found.rows, **offset_links(exchange, page, size, total=found.total)}
+        raise _paging("Depth", f"Number of resources exceeds {DEEPEST}; use cursor pagination instead")
+    rows, total = offset_page(world.db, listing, page=page, size=size)
+    return {key: rows, **offset_links(exchange, page, size, total=total)}
 
 
 def offset_links(exchange: Exchange, page: int, size: int, *, total: int) -> dict[str, Any]:
     """Returns the keys that a page by its number ends with."""
     following = link(exchange, page=page + 1) if page * size < total else None
-    return {
-        "next_page": following,
-        "previous_page": link(exchange, page=page - 1) if page > 1 else None,
-        "count": total,
-    }
+    before = link(exchange, page=page - 1) if page > 1 else None
+    return {"next_page": following, "previous_page": before, "count": total}
+
+
+def _paging(what: str, detail: str) -> Refuse:
+    error = {"code": f"InvalidPagination{what}", "title": f"Invalid Pagination {what}", "detail": detail}
+    return Refuse(400, {"errors": [error]})
 
 
 def link(exchange: Exchange, **changes: Any) -> str:
@@ -388,10 +365,7 @@ def by_cursor(
     """
     query = exchange.query
     size = whole(exchange, "page[size]", PER_PAGE, most=10**9)
-    invalid = Refuse(
-        400, {"errors": [{"code": "InvalidPaginationParameter", "title": "Invalid Pagination Parameter",
-                          "detail": "page[size], page[after], page[before] or sort is not valid"}]},
-    )  # fmt: skip
+    invalid = _paging("Parameter", "page[size], page[after], page[before] or sort is not valid")
     if size > PER_PAGE or ("page[after]" in query and "page[before]" in query):
         raise invalid
     if sort := query.get("sort"):
@@ -434,23 +408,17 @@ def _decoded(cursor: str | None, order: str, listing: Listing) -> list[Any] | No
 # -- jobs
 
 
+_VERBS = {"create": "Creating", "update": "Updating", "delete": "Deleting", "merge": "Working on"}
+
+
 def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
     """Returns a job as an answer shows it."""
-    noun = job.kind.partition(" ")[2].removesuffix("s")
-    verb = {"create": "Creating", "update": "Updating", "delete": "Deleting"}.get(
-        job.kind.partition(" ")[0], "Working on"
-    )
+    verb, _, noun = job.kind.partition(" ")
     message = None
     if job.status == "working":
-        message = f"{verb} {noun} #{job.done}"
+        message = f"{_VERBS[verb]} {noun.removesuffix('s')} #{job.done}"
     if job.ended is not None:
         message = f"Completed at {moment(job.ended)[:-1].replace('T', ' ')} +0000"
-    return {
-        "id": job.name,
-        "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json",
-        "total": len(job.items),
-        "progress": job.done or None,
-        "status": job.status,
-        "message": message,
-        "results": job.results if job.status == "completed" else None,
-    }
+    results = job.results if job.status == "completed" else None
+    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": len(job.items),
+            "progress": job.done or None, "status": job.status, "message": message, "results": results}  # fmt: skip

@@ -6,14 +6,18 @@ import functools
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Refuse, Routes
-from quintain.resources.web.rows import count, find, marks, select
+from quintain.resources.web.rows import count, find, kept, marks, select
+from quintain.resources.web.world import moment
 
 from . import screens as ui
 from . import tables as tb
-from .account import Desk, listed, record
+from .account import Desk, Invalid, listed, record, seconds
 from .business import COLUMNS, VIEWS, listing_of
-from .screens import FormField, PageTable, Sent, pick, text_of
+from .screens import Faults, FormField, PageTable, Sent, pick, text_of
+from .sla import EVENT_METRICS, METRICS
+from .wire import whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -26,6 +30,10 @@ _RECENT = """SELECT id, coalesce(subject, '-') FROM zd_tickets
 _TARGETS = """SELECT id, '#' || id || ' ' || coalesce(subject, '') FROM zd_tickets
     WHERE deleted = 0 AND status NOT IN ('solved', 'closed') AND id NOT IN ({ids})
     AND requester_id IN (SELECT requester_id FROM zd_tickets WHERE id IN ({ids})) ORDER BY id DESC LIMIT 20"""
+_REPORT = """SELECT e.ticket_id, e.time, g.name FROM zd_metric_events e JOIN zd_tickets t ON t.id = e.ticket_id
+    LEFT JOIN zd_agent_groups g ON g.id = t.group_id
+    WHERE e.type = 'breach' AND e.metric = ? AND e.time >= ? AND e.time < ? ORDER BY e.time, e.id LIMIT ? OFFSET ?"""
+_METRICS = [(one, one.replace("_", " ").capitalize()) for one in sorted({EVENT_METRICS.get(m, m) for m in METRICS})]
 _KEYS = {"created": "created_at", "updated": "updated_at", "due_date": "due_at", "nice_id": "id"}
 _NAMES = {"requester": "users", "assignee": "users", "submitter": "users", "group": "groups",
           "organization": "organizations"}  # fmt: skip
@@ -47,7 +55,10 @@ def tickets_table(
     """Returns a table of tickets that the API listed with the people and groups in it; one with columns is sorted."""
     names = {one: {row["id"]: row["name"] for row in found.get(one, ())} for one in {*_NAMES.values()}}
     shown = [*columns] or ["nice_id", "subject", "status", "requester", "updated"]
-    heads = [(COLUMNS.get(one, one), _sorting(exchange, one) if columns else "") for one in shown]
+    now = (exchange.query.get("sort_by"), exchange.query.get("sort_order"))
+    orders = {one: "desc" if now == (one, "asc") else "asc" for one in columns}
+    heads = [(COLUMNS.get(one, one), ui.here(exchange, sort_by=one, sort_order=orders[one], page="") if columns else "")
+             for one in shown]  # fmt: skip
     slas: list[list[tb.Json]] = [record(row.get("slas")).get("policy_metrics") or [] for row in found[key]]
     rows = [(row["id"], [_cell(row, one, names) for one in shown]) for row in found[key]]
     if any(slas):
@@ -55,11 +66,6 @@ def tickets_table(
         for (_, cells), some in zip(rows, slas, strict=True):
             cells.append(_left(some[0])[0] if some else "")
     return PageTable(caption, heads, rows, ui.around(exchange, found))
-
-
-def _sorting(exchange: Exchange, column: str) -> str:
-    down = exchange.query.get("sort_by") == column and exchange.query.get("sort_order") == "asc"
-    return ui.here(exchange, sort_by=column, sort_order="desc" if down else "asc", page="")
 
 
 def _cell(row: tb.Json, column: str, names: dict[str, dict[Any, str]]) -> Any:
@@ -120,7 +126,7 @@ def _number(world: Desk, exchange: Exchange, view: Any) -> str:
     """Returns the number of a view's tickets, counted up to a thousand."""
     listing = listing_of(world, exchange, view)
     sql = f"SELECT count(*) FROM (SELECT 1 FROM zd_tickets WHERE {listing.where} LIMIT 1001)"
-    number = world.db.execute(sql, *listing.values)[0][0]
+    number = world.counted().execute(sql, *listing.values)[0][0]
     return "1000+" if number > 1000 else str(number)
 
 
@@ -129,12 +135,8 @@ def search(world: Desk, exchange: Exchange) -> Any:
     """Shows what fulfils a query, one kind at a time."""
     text, kinds = exchange.query.get("q", ""), ("ticket", "user", "organization")
     kind = exchange.query.get("type") if exchange.query.get("type") in kinds else "ticket"
-    query: tb.Json = {
-        "query": f"{text} type:{kind}",
-        "page": exchange.query.get("page", "1"),
-        "per_page": world.look.rows,
-    }
-    ask = functools.partial(ui.api, world, exchange, "GET search", **query)
+    query, page = f"{text} type:{kind}", exchange.query.get("page", "1")
+    ask = functools.partial(ui.api, world, exchange, "GET search", query=query, page=page, per_page=world.look.rows)
     errors, results = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
     found: tb.Json = results or {"results": []}
     if kind == "ticket":
@@ -147,6 +149,34 @@ def search(world: Desk, exchange: Exchange) -> Any:
         table = PageTable(f"{kind}s".capitalize(), [("Name", "")], rows, ui.around(exchange, found))
     links = [(ui.here(exchange, type=one, page=""), f"{one}s".capitalize(), "") for one in kinds]
     return ui.show(world, exchange, "list", title="Search", tables=[table], links=links, query=text, errors=errors)
+
+
+@route("GET", "/agent/reports", who="agent")
+def report(world: Desk, exchange: Exchange) -> Any:
+    """Lists the breaches of a metric between two moments, each with the present group of its ticket."""
+    edges = (("begin", "From (UTC)", moment(world.clock.now - 86_400)), ("end", "Until (UTC)", world.now))
+    blank = [FormField(name, label, ui.when(at)) for name, label, at in edges]
+    blank.append(pick("metric", "Metric", "reply_time", options=_METRICS))
+    fields, page, size = ui.filled(blank, ui.sent_by(exchange)), whole(exchange, "page", 1, most=10**6), world.look.rows
+
+    def ask() -> list[tuple[Any, ...]]:
+        between = [_edge(one) for one in fields[:2]]
+        return world.db.execute(_REPORT, fields[2].value, *between, size + 1, (page - 1) * size)
+
+    errors, found = ui.tried(world, exchange, ask)
+    rows = [(n, [ui.when(at), (f"#{n}", f"/agent/tickets/{n}"), group or "-"]) for n, at, group in (found or ())[:size]]
+    pages = ui.around(exchange, {"previous_page": page > 1, "next_page": len(found or ()) > size})
+    tables = [PageTable("Breaches", [(title, "") for title in ("Time", "Ticket", "Group")], rows, pages)]
+    about: tb.Json = {"title": "Reporting", "fields": fields, "buttons": [("", "", "Show")], "method": "get"}
+    return ui.show(world, exchange, "edit", tables=tables, errors=errors, **about)
+
+
+def _edge(field: FormField) -> str:
+    """Returns the moment that a field of a report names, perhaps in seconds since epoch, as exports do."""
+    try:
+        return moment(float(field.value) if str(field.value).isdecimal() else seconds(field.value))
+    except (ValueError, OverflowError):
+        raise Invalid(field.name, f"{field.label}: {field.value} is not a time such as 2026-01-05 09:00") from None
 
 
 # -- a ticket
@@ -204,12 +234,12 @@ def properties(world: Desk, ticket: tb.Json) -> list[FormField]:
 
 def custom_fields(world: Desk, where: str = "1") -> list[Any]:
     """Returns the custom fields of tickets."""
-    return select(world.db, tb.TicketField, f"active = 1 AND removable = 1 AND {where} ORDER BY position, id")
+    return kept(world.db, tb.TicketField, f"active = 1 AND removable = 1 AND {where} ORDER BY position, id")
 
 
 def custom(field: Any, value: Any) -> FormField:
     """Returns a custom field of a ticket as a field of a form."""
-    name, choices = f"custom_{field.id}", [(one["value"], one["name"]) for one in field.custom_field_options]
+    name, choices = f"custom_{field.id}", tuple((one["value"], one["name"]) for one in field.custom_field_options)
     if field.type == "multiselect":
         return FormField(name, field.title, listed(value), "choices", choices)
     known = pick(name, field.title, value, options=[("", "-"), *choices])
@@ -258,7 +288,7 @@ def _draft(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent) -> D
 def _submits(world: Desk, ticket: tb.Json, status: str) -> list[tuple[str, str, str]]:
     """Returns names, values and texts of the buttons that submit a ticket, the present status first."""
     found: list[tuple[str, str, str]] = []
-    for number, label, category, is_default in world.db.execute(_STATUSES):
+    for number, label, category, is_default in known(world.db, _STATUSES):
         one = ("status", category, label) if is_default else ("custom_status_id", str(number), label)
         is_first = category == status and (is_default or number == ticket.get("custom_status_id"))
         if category != "new" or ticket["status"] == "new":
@@ -272,18 +302,18 @@ def _page(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent, **mor
         pick("macro", "Macro", text_of(sent, "macro"), options=[("", "-"), *ui.options(world, _MACROS)]),
         pick("then", "After submitting", text_of(sent, "then"), options=_NEXT),
     ]
-    shared = {"ticket": ticket, "draft": draft, "foot": foot, "buttons": _submits(world, ticket, draft.status),
+    shared: tb.Json = {"ticket": ticket, "draft": draft, "foot": foot, "buttons": _submits(world, ticket, draft.status),
               "view": text_of(sent, "view"), "source": "", "about": None}  # fmt: skip
     return ui.show(world, exchange, "ticket", **(shared | more))
 
 
 @route("GET", "/agent/tickets/{id}", who="agent")
-def ticket(world: Desk, exchange: Exchange) -> Any:
+def ticket(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows a ticket; `macro` in the address applies a macro to the form, and other names fill it in."""
-    return _show(world, exchange, ui.sent_by(exchange), errors={})
-
-
-def _show(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
+    # After a conflict the form shows the ticket as it is now, and keeps the comment.
+    sent = ui.sent_by(exchange)
+    kept = {"comment", "public", "view"} if exchange.status == 409 else {*sent} - ({"macro"} if errors else set())
+    sent = {name: values for name, values in sent.items() if name in kept}
     found = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}", include="slas")["ticket"]
     page = exchange.query.get("page", "1")
     said = ui.api(world, exchange, f"GET tickets/{exchange.params[0]}/comments", include="users", page=page)
@@ -320,13 +350,11 @@ def _events(world: Desk, exchange: Exchange) -> PageTable:
 def comment_of(world: Desk, exchange: Exchange, sent: Sent) -> tb.Json:
     """Returns the comment of a form, whose files are uploaded."""
     files: list[tuple[str, str, bytes]] = [one for one in sent.get("file", []) if not isinstance(one, str) and one[0]]
-    uploads = [
-        ui.api(world, exchange, "POST uploads", body=data, kind=kind, filename=name) for name, kind, data in files
-    ]
-    comment: tb.Json = {"body": text_of(sent, "comment")}
+    send = functools.partial(ui.api, world, exchange, "POST uploads")
+    tokens = [send(body=data, kind=kind, filename=name)["upload"]["token"] for name, kind, data in files]
+    comment: tb.Json = {"body": text_of(sent, "comment")} | ({"uploads": tokens} if tokens else {})
     comment |= {"public": text_of(sent, "public") != "0"} if "public" in sent else {}
-    comment |= {"uploads": [one["upload"]["token"] for one in uploads]} if uploads else {}
-    return {"comment": comment} if comment["body"].strip() or uploads else {}
+    return {"comment": comment} if comment["body"].strip() or tokens else {}
 
 
 def _submitted(world: Desk, exchange: Exchange, sent: Sent, *, ticket: tb.Json) -> tb.Json:
@@ -354,10 +382,7 @@ def save(world: Desk, exchange: Exchange) -> Any:
         ui.api(world, exchange, f"PUT {path}", body={"ticket": wanted})
 
     errors, _ = ui.tried(world, exchange, act)
-    # After a conflict the form shows the ticket as it is now, and keeps the comment.
-    kept = {"comment", "public", "view"} if exchange.status == 409 else {*sent} - {"macro"}
-    again = {name: values for name, values in sent.items() if name in kept}
-    return _show(world, exchange, again, errors=errors) if errors else following
+    return ticket(world, exchange, errors) if errors else following
 
 
 def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
@@ -366,22 +391,17 @@ def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
     page = f"/agent/filters/{number}" if number.isdecimal() else "/agent/home"
     if then == "next" and number.isdecimal():
         listing = listing_of(world, exchange, VIEWS.need(world, exchange, int(number)))
-        found = world.db.execute(
-            f"SELECT id FROM zd_tickets WHERE {listing.where} {listing.sorting()}", *listing.values
-        )
-        ids = [one for (one,) in found]
+        sql = f"SELECT id FROM zd_tickets WHERE {listing.where} {listing.sorting()}"
+        ids = [one for (one,) in world.db.execute(sql, *listing.values)]
         after = ids[ids.index(exchange.id) + 1 :] if exchange.id in ids else ids
         return ui.see(f"/agent/tickets/{after[0]}", view=number, then=then) if after else ui.see(page)
     return ui.see(page) if then else ui.see(f"/agent/tickets/{exchange.params[0]}", view=number, saved="1")
 
 
 @route("GET", "/agent/tickets/new", who="agent")
-def new_ticket(world: Desk, exchange: Exchange) -> Any:
+def new_ticket(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a new ticket, which may follow up a closed one."""
-    return _new(world, exchange, ui.sent_by(exchange), errors={})
-
-
-def _new(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
+    sent = ui.sent_by(exchange)
     source, blank = text_of(sent, "source"), {"id": 0, "status": "new", "is_public": True}
     if source.isdecimal():
         old = ui.api(world, exchange, f"GET tickets/{source}")["ticket"]
@@ -401,7 +421,7 @@ def create(world: Desk, exchange: Exchange) -> Any:
         return ui.api(world, exchange, "POST tickets", body={"ticket": wanted})["ticket"]
 
     errors, made = ui.tried(world, exchange, act)
-    return _new(world, exchange, sent, errors=errors) if errors else ui.see(f"/agent/tickets/{made['id']}", saved="1")
+    return new_ticket(world, exchange, errors) if errors else ui.see(f"/agent/tickets/{made['id']}", saved="1")
 
 
 # -- acts on one ticket or several
@@ -414,7 +434,7 @@ def _act_fields(world: Desk, act: str, ids: list[str]) -> list[FormField]:
     if act == "edit":
         keep, names = ("", "(no change)"), {"group_id", "assignee_id", "type", "priority"}
         statuses = [keep, *((one, ui.STATUSES[one]) for one in tb.STATUSES[1:5])]
-        fields = [one._replace(options=[keep, *one.options[1:]]) for one in properties(world, {}) if one.name in names]
+        fields = [one._replace(options=(keep, *one.options[1:])) for one in properties(world, {}) if one.name in names]
         return [pick("status", "Status", "", options=statuses), *fields, FormField("additional_tags", "Add tags"),
                 FormField("remove_tags", "Remove tags"), FormField("comment", "Comment", kind="area"),
                 FormField("public", "Public reply", kind="checkbox")]  # fmt: skip
@@ -431,9 +451,14 @@ def _act_fields(world: Desk, act: str, ids: list[str]) -> list[FormField]:
 
 
 @route("GET", "/agent/bulk", who="agent")
-def ask(world: Desk, exchange: Exchange) -> Any:
+def ask(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of an act on the tickets that the address names."""
-    return _ask(world, exchange, ui.sent_by(exchange), errors={})
+    sent = ui.sent_by(exchange)
+    act, ids = _chosen(sent)
+    title = f"{_ACTS[act]}: " + ", ".join(f"#{one}" for one in ids)
+    fields = [*(FormField("ids", "", one, "hidden") for one in ids), FormField("act", "", act, "hidden")]
+    fields += ui.filled(_act_fields(world, act, ids), sent)
+    return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=[("", "", _ACTS[act])], errors=errors)
 
 
 def _chosen(sent: Sent) -> tuple[str, list[str]]:
@@ -441,14 +466,6 @@ def _chosen(sent: Sent) -> tuple[str, list[str]]:
     if act not in _ACTS or not ids:
         raise Refuse(404, {"error": "RecordNotFound", "description": "No tickets are selected"})
     return act, ids
-
-
-def _ask(world: Desk, exchange: Exchange, sent: Sent, *, errors: dict[str, str]) -> Any:
-    act, ids = _chosen(sent)
-    title = f"{_ACTS[act]}: " + ", ".join(f"#{one}" for one in ids)
-    fields = [*(FormField("ids", "", one, "hidden") for one in ids), FormField("act", "", act, "hidden")]
-    fields += ui.filled(_act_fields(world, act, ids), sent)
-    return ui.show(world, exchange, "edit", title=title, fields=fields, buttons=[("", "", _ACTS[act])], errors=errors)
 
 
 @route("POST", "/agent/bulk", who="agent")
@@ -459,7 +476,7 @@ def perform(world: Desk, exchange: Exchange) -> Any:
     values = ui.changed(_act_fields(world, act, ids), sent)
     errors, target = ui.tried(world, exchange, lambda: _perform(world, exchange, act, ids=ids, values=values))
     if errors:
-        return _ask(world, exchange, sent, errors=errors)
+        return ask(world, exchange, errors)
     return ui.see(f"/agent/tickets/{target}", saved="1") if act == "merge" else ui.see("/agent/filters")
 
 

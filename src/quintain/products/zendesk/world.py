@@ -47,6 +47,7 @@ class Zendesk(Desk):
         translate=wire.translate,
         acts=_ACTS,
         workers=misc.WORKERS,
+        trouble=wire.trouble,
     )
 
 

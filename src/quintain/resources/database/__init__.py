@@ -6,6 +6,7 @@
     connection, files  SQLite connections that switch between images, and the file system below them
     lease              loan of a connection for one statement or one transaction
     difference, trees  rows that differ between two images
+    standing           answers that hold as long as no page of their tables is written
     rows               annotated classes as tables
     readonly           untrusted SQL: one SELECT of a role, within limits
     dates              SQL's functions of time

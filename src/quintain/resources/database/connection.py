@@ -130,6 +130,11 @@ class Connection:
             self.engine(f"PRAGMA reverse_unordered_selects={int(on)}")
             self.reversed = on
 
+    @property
+    def is_clean(self) -> bool:
+        """True until a statement changes a row: what is read is the content of the image."""
+        return bool(self.sqlite.total_changes() == self._start)
+
     def rows(self, sql: str, values: Any) -> list[tuple[Any, ...]]:
         """Executes, and fetches everything: no statement stays open.
 

@@ -84,6 +84,7 @@ class Base:
         self.index: Any = None  # what `difference.py` knows of the pages of those tables
         self.schema = object()
         self.weights: dict[int, int] = {}
+        self.answers: dict[Any, Any] = {}  # what `standing.py` has read
         self.content: bytes | mmap.mmap = b""
         if path is not None:
             with path.open("rb") as file:
@@ -119,6 +120,7 @@ class PageImage:
         "_digest",
         "_owed",
         "_sum",
+        "answers",
         "base",
         "count",
         "known",
@@ -136,6 +138,7 @@ class PageImage:
         self.logical: int | None = None
         self.known: PageImage | None = None
         self.trees: dict[int, Any] = {}  # by root page, those that `trees.py` has walked and that are not the base's
+        self.answers: dict[Any, Any] = {}  # what `standing.py` has read
         # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
         self._sum = 0
         self._counted = base.count

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from .pages import SIZE, Base, PageImage
 
 _INNER = {2, 5}
+_TABLE = 13
+"""Type of the leaves of a table, unlike those of an index."""
 _UTF8 = 1
 _WIDTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
 """Bytes of a value, by its type: nothing, integers, a float, and the integers 0 and 1."""
@@ -60,6 +62,17 @@ def base_tree(base: Base, root: int) -> Tree:
     if found is None:
         found = base.trees[root] = _walk(PageImage(base), root)
     return found
+
+
+def pages(image: PageImage, root: int) -> set[int]:
+    """Returns all pages of the tree below a root, with the overflow pages of a table's rows."""
+    found = tree(image, root)
+    every = {*found.inner, *found.leaves}
+    for number in found.leaves:
+        page = image.page(number - 1)
+        for _, _, overflow in _rows(page, number, _usable(image)) if page[_start(number)] == _TABLE else ():
+            every.update(_chain(image, overflow))
+    return every
 
 
 def free(image: PageImage) -> set[int]:

@@ -5,6 +5,7 @@
     rows         rows of tables as structs and as JSON
     pages        lists by offset and by cursor
     rates        rate limits as plain data
+    noise        operational noise: planned refusals, stale answers, duplicates
     world        the world: one database, one clock, one transaction per request; calls due later; jobs
     tools        the tool `http`, and tools made from routes
 resources    declared resources: list, show, create, update, delete and the rest
@@ -21,27 +22,23 @@ so an episode forks with its database, and its requests replay it.
 from __future__ import annotations
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer, request
-from .pages import CursorPage, Listing, OffsetPage, cursor_page, offset_page
-from .rates import Forced, Rates
+from .noise import Noise
+from .pages import Listing, cursor_page, offset_page
 from .resources import ResourceSpec, Style
 from .routes import Routes
 from .rows import WebRow
 from .tools import HttpTool, route_tools
-from .world import TABLES, Due, Exchange, Product, Web
+from .world import TABLES, Exchange, Product, Web
 
 __all__ = [
     "TABLES",
-    "CursorPage",
-    "Due",
     "Exchange",
-    "Forced",
     "HttpRequest",
     "HttpResponse",
     "HttpTool",
     "Listing",
-    "OffsetPage",
+    "Noise",
     "Product",
-    "Rates",
     "Refuse",
     "ResourceSpec",
     "Routes",

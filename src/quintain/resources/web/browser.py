@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import unquote, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
@@ -20,6 +20,7 @@ from quintain.errors import ToolError
 from .aria import disabled, lines, name_of, option_value, role_of, tree, value_of, visible
 from .html import Document, Element, document
 from .messages import HttpRequest, HttpResponse
+from .noise import Shown
 from .world import Web
 
 MOST_REDIRECTS = 20
@@ -89,7 +90,7 @@ class BrowserTools(Web):
         browser: Browser = msgspec.field(default_factory=Browser)
 
     @qn.tool
-    def goto(self, url: str) -> str:
+    def goto(self, url: str) -> Shown:
         """Open an address in the tab.
 
         Args:
@@ -99,7 +100,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def click(self, target: str) -> str:
+    def click(self, target: str) -> Shown:
         """Click a link, a button, a checkbox or a radio button.
 
         Args:
@@ -170,7 +171,7 @@ class BrowserTools(Web):
         return self._mark(control, on=on)
 
     @qn.tool
-    def press_enter(self, target: str) -> str:
+    def press_enter(self, target: str) -> Shown:
         """Press Enter in a field, which sends its form as its first button does.
 
         Args:
@@ -200,17 +201,17 @@ class BrowserTools(Web):
         return f"{self._line(control)} holds {name}"
 
     @qn.tool
-    def back(self) -> str:
+    def back(self) -> Shown:
         """Go back to the page before."""
         return self._move(self.browser.tab.back, self.browser.tab.forward)
 
     @qn.tool
-    def forward(self) -> str:
+    def forward(self) -> Shown:
         """Go forward to the page that `back` left."""
         return self._move(self.browser.tab.forward, self.browser.tab.back)
 
     @qn.tool
-    def new_tab(self, url: str) -> str:
+    def new_tab(self, url: str) -> Shown:
         """Open an address in a new tab.
 
         Args:
@@ -223,7 +224,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def switch_tab(self, number: int) -> str:
+    def switch_tab(self, number: int) -> Shown:
         """Show another tab.
 
         Args:
@@ -235,7 +236,7 @@ class BrowserTools(Web):
         return self.read_page()
 
     @qn.tool
-    def close_tab(self) -> str:
+    def close_tab(self) -> Shown:
         """Close the tab that is shown."""
         self.browser.tabs.pop(self.browser.active)
         self.browser.tabs = self.browser.tabs or [Tab()]
@@ -253,7 +254,7 @@ class BrowserTools(Web):
         return "\n".join(found)[:SHOWN] or f"{text!r} is not on the page"
 
     @qn.tool
-    def read_page(self, start: int = 1) -> str:
+    def read_page(self, start: int = 1) -> Shown:
         """Read the page as an accessibility tree, whose controls have refs.
 
         Args:
@@ -270,7 +271,7 @@ class BrowserTools(Web):
             head += f" | tab {self.browser.active + 1} of {len(self.browser.tabs)}"
         following = max(1, start) + len(shown)
         rest = [f"({len(every) - following + 1} more lines: read_page {following})"] if following <= len(every) else []
-        return "\n".join([head, *shown, *rest])
+        return self.met.show("\n".join([head, *shown, *rest]))
 
     # -- elements
 
@@ -319,7 +320,7 @@ class BrowserTools(Web):
 
     # -- requests
 
-    def _move(self, source: list[str], other: list[str]) -> str:
+    def _move(self, source: list[str], other: list[str]) -> Shown:
         if not source:
             raise ToolError("the history of the tab has no further page")
         tab, here = self.browser.tab, [*other, self.browser.tab.url]
@@ -340,9 +341,7 @@ class BrowserTools(Web):
             self._visit("GET", urlsplit(url)._replace(query=urlencode(texts), fragment="").geturl())
         elif form.attrs.get("enctype") == "multipart/form-data":
             boundary = f"form-{len(tab.page)}"
-            while any(
-                boundary in part for _, value in pairs for part in (value if isinstance(value, tuple) else (value,))
-            ):
+            while boundary in str(pairs):
                 boundary += "x"
             body = b"".join(_part(boundary, name, value) for name, value in pairs) + f"--{boundary}--\r\n".encode()
             self._visit("POST", url, body, kind=f"multipart/form-data; boundary={boundary}")
@@ -391,10 +390,7 @@ class BrowserTools(Web):
         headers = [("accept", "text/html")]
         headers += [("cookie", "; ".join(f"{name}={value}" for name, value in jar.items()))] if jar else []
         headers += [("content-type", kind)] if kind else []
-        query = tuple(
-            (unquote(name.replace("+", " ")), unquote(value.replace("+", " ")))
-            for name, _, value in (pair.partition("=") for pair in parts.query.split("&") if pair)
-        )
+        query = tuple(parse_qsl(parts.query, keep_blank_values=True))
         asked = HttpRequest(method, unquote(parts.path) or "/", parts.netloc, query, tuple(headers), body)
         response = self.respond(asked)
         for name, text in response.headers:

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from quintain.errors import UsageError
 
 from .messages import HttpRequest, HttpResponse, answer
@@ -79,7 +81,7 @@ class Door:
         if self._wall:
             begin, real = self._started[key]
             moment = round(begin + self._wall * (time.monotonic() - real), 3)
-            asked = _at(asked, max(moment, world.clock.now))
+            asked = msgspec.structs.replace(asked, moment=max(moment, world.clock.now))
         if self._record:
             self._record(key, asked)
         try:
@@ -132,10 +134,6 @@ def _request(scope: dict[str, Any], body: bytes) -> HttpRequest:
     host = next((value for name, value in headers if name == "host"), "")
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     return HttpRequest(scope["method"], scope["path"], host, tuple(query), headers, body)
-
-
-def _at(asked: HttpRequest, moment: float) -> HttpRequest:
-    return HttpRequest(asked.method, asked.path, asked.host, asked.query, asked.headers, asked.body, moment)
 
 
 def _credentials(header: str) -> str:

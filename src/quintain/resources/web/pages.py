@@ -44,18 +44,6 @@ class Listing(msgspec.Struct, frozen=True):
         return "ORDER BY " + ", ".join(f"{key}{down}" for key in self.keys)
 
 
-class OffsetPage(NamedTuple):
-    """A page by its number.
-
-    Attributes:
-        rows: Rows as answers show them.
-        total: Number of rows of the whole list.
-    """
-
-    rows: list[dict[str, Any]]
-    total: int
-
-
 class CursorPage(NamedTuple):
     """A page after or before a cursor.
 
@@ -72,12 +60,12 @@ class CursorPage(NamedTuple):
     has_more: bool
 
 
-def offset_page(db: Database, listing: Listing, *, page: int, size: int) -> OffsetPage:
-    """Returns the page with this number, from 1."""
+def offset_page(db: Database, listing: Listing, *, page: int, size: int) -> tuple[list[dict[str, Any]], int]:
+    """Returns the rows of a page by its number, from 1, and the length of the whole list."""
     where = f"{listing.where} {listing.sorting()} LIMIT ? OFFSET ?"
     rows = [row for row, _ in _read(db, listing, where, *listing.values, size, (page - 1) * size)]
     is_whole = page == 1 and len(rows) < size
-    return OffsetPage(rows, len(rows) if is_whole else count(db, listing.kind, listing.where, *listing.values))
+    return rows, len(rows) if is_whole else count(db, listing.kind, listing.where, *listing.values)
 
 
 def cursor_page(

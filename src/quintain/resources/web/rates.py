@@ -25,20 +25,6 @@ class Forced(msgspec.Struct):
     match: str = ""
 
 
-class RateStatus(msgspec.Struct, frozen=True):
-    """State of a limit after one more request.
-
-    Attributes:
-        limit: Requests per window.
-        remaining: Requests left in this window; negative if this one is too many.
-        reset: Whole seconds until the window ends, rounded up.
-    """
-
-    limit: int
-    remaining: int
-    reset: int
-
-
 class Rates(msgspec.Struct):
     """All limits of a world.
 
@@ -52,8 +38,12 @@ class Rates(msgspec.Struct):
     waits: dict[str, float] = {}
     forced: list[Forced] = []
 
-    def take(self, key: str, limit: int, *, period_s: float, now: float) -> RateStatus:
-        """Counts a request of this key; a window begins with its first request. A refused one is not counted."""
+    def take(self, key: str, limit: int, *, period_s: float, now: float) -> tuple[int, int]:
+        """Counts a request of this key; a window begins with its first request. A refused one is not counted.
+
+        Returns:
+            Requests left in this window, negative if this one is too many, and whole seconds until it ends.
+        """
         window = self.windows.get(key)
         if window is None or window.ends <= now:
             if len(self.windows) % SWEPT == SWEPT - 1:
@@ -62,7 +52,7 @@ class Rates(msgspec.Struct):
         remaining = limit - window.used - 1
         if remaining >= 0:
             window.used += 1
-        return RateStatus(limit, remaining, max(1, math.ceil(window.ends - now)))
+        return remaining, max(1, math.ceil(window.ends - now))
 
     def force(self, path: str) -> int:
         """Returns the seconds of a refusal that a test asked for; 0 if there is none for this path."""

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .messages import HttpResponse, Refuse
+from .messages import HttpResponse, Refuse, answer
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, count, delete, find, insert, marks, save, shown
+from .rows import WebRow, as_shown, count, delete, marks, save, select, shown
 
 
 class Style(Protocol):
@@ -22,7 +22,6 @@ class Style(Protocol):
 
     def page(self, world: Any, exchange: Any, listing: Listing, /, *, key: str, sortable: tuple[str, ...]) -> Any:
         """Returns a page of a list, with its envelope but before its rows were decorated."""
-        ...
 
     def missing(self) -> Refuse:
         """Returns the refusal for a row that does not exist."""
@@ -36,17 +35,8 @@ class Style(Protocol):
         """Returns the identifiers that a request names."""
         ...
 
-    def created(self, world: Any, exchange: Any, /, *, body: dict[str, Any], url: str) -> HttpResponse:
-        """Returns the answer to a creation."""
-        ...
-
     def job(self, world: Any, exchange: Any, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a background job and returns the answer."""
-        ...
-
-    def stamp(self, world: Any, /) -> str:
-        """Returns the present time as rows hold it."""
-        ...
 
 
 Hook = Callable[..., Any]
@@ -115,6 +105,10 @@ class ResourceSpec:
         rows = [{"url": f"{base}{row['id']}.json", **row} for row in rows]
         return self.show(world, exchange, rows) if self.show else rows
 
+    def of(self, world: Any, exchange: Any, row: Any) -> dict[str, Any]:
+        """Returns a struct as an answer shows its row."""
+        return self.decorated(world, exchange, [as_shown(row)])[0]
+
     def one(self, world: Any, exchange: Any, id: int) -> dict[str, Any]:
         """Returns one row as an answer shows it."""
         found = shown(world.db, self.row, f"id = ? AND {self.where}", id)
@@ -125,20 +119,17 @@ class ResourceSpec:
     def need(self, world: Any, exchange: Any, id: int | None) -> Any:
         """Returns the row as a struct."""
         where, values = self.scope(world, exchange) if self.scope else ("1", ())
-        row = find(world.db, self.row, id)
-        checked = f"{self.where} AND {where}"
-        if row is None or (
-            checked != "1 AND 1" and not count(world.db, self.row, f"id = ? AND {checked}", id, *values)
-        ):
+        found = select(world.db, self.row, f"id = ? AND {self.where} AND {where}", id, *values)
+        if not found:
             raise self.style.missing()
-        return row
+        return found[0]
 
     def mount(self, routes: Routes) -> None:
         """Adds the routes."""
         id_path, verbs = f"{self.path}/{{id}}", self.verbs
         reading, writing = {"who": self.read}, {"who": self.write}
         table: tuple[tuple[str, str, str, Any, dict[str, Any]], ...] = (
-            ("list", "GET", self.path, self._list, reading),
+            ("list", "GET", self.path, self.answer_list, reading),
             ("count", "GET", f"{self.path}/count", self._count, reading),
             ("show_many", "GET", f"{self.path}/show_many", self._show_many, reading),
             ("create_many", "POST", f"{self.path}/create_many", self._create_many, writing),
@@ -169,13 +160,10 @@ class ResourceSpec:
         found[self.many] = self.decorated(world, exchange, found[self.many])
         return found
 
-    def _list(self, world: Any, exchange: Any) -> Any:
-        return self.answer_list(world, exchange)
-
     def _count(self, world: Any, exchange: Any) -> Any:
         more, values = self.scope(world, exchange) if self.scope else ("1", ())
         found = count(world.db, self.row, f"{self.where} AND {more}", *values)
-        return {"count": {"value": found, "refreshed_at": self.style.stamp(world)}}
+        return {"count": {"value": found, "refreshed_at": world.now}}
 
     def _show(self, world: Any, exchange: Any) -> Any:
         if self.scope:
@@ -187,9 +175,13 @@ class ResourceSpec:
         return self.answer_list(world, exchange, f"id IN ({marks(ids)})", *ids)
 
     def _create(self, world: Any, exchange: Any) -> Any:
-        row = self.create(world, exchange, exchange.part(self.name))
-        body = {self.name: self.one(world, exchange, row.id)}
-        return self.style.created(world, exchange, body=body, url=f"{exchange.base}{self.path}/{row.id}.json")
+        return self.created(world, exchange, exchange.part(self.name))
+
+    def created(self, world: Any, exchange: Any, fields: dict[str, Any]) -> HttpResponse:
+        """Creates a row from the fields of a request; returns the answer with its address."""
+        row = self.create(world, exchange, fields)
+        address = ("location", f"{exchange.base}{self.path}/{row.id}.json")
+        return answer({self.name: self.one(world, exchange, row.id)}, 201, headers=(address,))
 
     def _update(self, world: Any, exchange: Any) -> Any:
         row = self.need(world, exchange, exchange.id)
@@ -216,10 +208,7 @@ class ResourceSpec:
     def create(self, world: Any, exchange: Any, fields: dict[str, Any]) -> Any:
         """Creates a row from the fields of a request."""
         values = self._checked(world, exchange, fields, row=None)
-        now = self.style.stamp(world)
-        stamps = {name: now for name in ("created_at", "updated_at") if name in self.row.__struct_fields__}
-        row = self.row(id=world.new_number(), **(stamps | values))
-        insert(world.db, row)
+        row = world.put(self.row, **values)
         if self.after:
             self.after(world, exchange, row, before=None)
         return row
@@ -230,7 +219,7 @@ class ResourceSpec:
         for name, value in self._checked(world, exchange, fields, row=row).items():
             setattr(row, name, value)
         if row != before and "updated_at" in self.row.__struct_fields__:
-            row.updated_at = self.style.stamp(world)
+            row.updated_at = world.now
         save(world.db, row, before)
         if self.after:
             self.after(world, exchange, row, before=before)
@@ -258,7 +247,8 @@ class ResourceSpec:
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
         for name in self.unique:
             value = values.get(name)
-            if value is not None and self._taken(world, name, value, row=row):
+            where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
+            if value is not None and count(world.db, self.row, where, str(value), row.id if row else 0):
                 words = f"{_title(name)}: {value} has already been taken"
                 details.setdefault(name, []).append((words, "DuplicateValue"))
         if details:
@@ -279,10 +269,6 @@ class ResourceSpec:
                     details[name] = [(f"{_title(name)}: {error}", "InvalidValue")]
                 del found[name]
         return found, details
-
-    def _taken(self, world: Any, name: str, value: Any, *, row: Any) -> bool:
-        where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
-        return bool(count(world.db, self.row, where, str(value), row.id if row else 0))
 
 
 def convert(kind: type[WebRow], name: str, value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 Handler = Callable[[Any, Any], Any]
 """Function from the world and the exchange to the answer: a response, or the value of a JSON body."""
+H = TypeVar("H", bound=Handler)
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class Routes:
             node.routes[route.method] = route
             self.all.append(route)
 
-    def route(self, method: str, *paths: str, **options: Any) -> Callable[[Handler], Handler]:
+    def route(self, method: str, *paths: str, **options: Any) -> Callable[[H], H]:
         """Returns a decorator that adds a handler under `paths`; `options` are fields of `Route`."""
 
-        def mark(handler: Handler) -> Handler:
+        def mark(handler: H) -> H:
             for path in paths:
                 self.add(method, path, handler, **options)
             return handler

@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from quintain.resources.database import Database, Indexed
 from quintain.resources.database.rows import reader, table_name
+from quintain.resources.database.standing import known
 
 T = TypeVar("T", bound="WebRow")
 
@@ -68,10 +69,8 @@ def declared(name: str, words: str, columns: str, *, base: type[WebRow] = WebRow
 
 
 def _default(kind: str, marks: str, value: str) -> Any:
-    if "?" in marks:
-        return None
-    if not value:
-        return _TYPES[kind]()
+    if "?" in marks or not value:
+        return None if "?" in marks else _TYPES[kind]()
     if kind == "json":
         return msgspec.field(default_factory=lambda: msgspec.json.decode(value))
     return msgspec.json.decode(value) if kind else value
@@ -98,6 +97,11 @@ def select(db: Database, kind: type[T], where: str = "1", *values: Any) -> list[
     return [shape(kind).read(record) for record in db.execute(_select(kind, where), *values)]
 
 
+def kept(db: Database, kind: type[T], where: str = "1", *values: Any) -> list[T]:
+    """Returns what `select` does, of a table that seldom changes."""
+    return [shape(kind).read(record) for record in known(db, _select(kind, where), *values)]
+
+
 def shown(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> list[dict[str, Any]]:
     """Returns rows as answers show them; lists and dicts are `msgspec.Raw`."""
     form = shape(kind)
@@ -108,8 +112,8 @@ def render(form: _Shape, record: Sequence[Any]) -> dict[str, Any]:
     """Returns one record as an answer shows it."""
     value: dict[str, Any] = dict(zip(form.names, record, strict=True))
     for name in form.json:
-        if value[name] is not None:
-            value[name] = msgspec.Raw(value[name])
+        if (text := value[name]) is not None:
+            value[name] = msgspec.Raw(text)
     for name in form.bools:
         if value[name] is not None:
             value[name] = value[name] == 1
@@ -119,8 +123,8 @@ def render(form: _Shape, record: Sequence[Any]) -> dict[str, Any]:
 
 
 def as_shown(row: WebRow) -> dict[str, Any]:
-    """Returns a struct as an answer shows it."""
-    return {name: getattr(row, name) for name in row.__struct_fields__ if name not in row.hidden}
+    """Returns a struct as an answer shows it once its row is read."""
+    return render(shape(type(row)), [_bound(value) for value in astuple(row)])
 
 
 def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> int:

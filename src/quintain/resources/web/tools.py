@@ -11,6 +11,7 @@ import quintain as qn
 from quintain.errors import DefinitionError
 
 from .messages import request
+from .noise import Shown
 from .routes import Routes
 from .world import Web
 
@@ -19,7 +20,7 @@ class HttpTool(Web):
     """Mixin with the one tool `http`, which reaches every product of the world."""
 
     @qn.tool
-    def http(self, method: str, url: str, body: str = "", *, authorization: str = "") -> str:
+    def http(self, method: str, url: str, body: str = "", *, authorization: str = "") -> Shown:
         """Send a request to one of the products.
 
         Args:
@@ -30,7 +31,7 @@ class HttpTool(Web):
         """
         headers = {"content-type": "application/json"} | ({"authorization": authorization} if authorization else {})
         response = self.respond(request(method.upper(), url, body.encode(), headers=headers))
-        return f"{response.status}\n{response.body.decode(errors='replace')}"
+        return self.met.show(f"{response.status}\n{response.body.decode(errors='replace')}")
 
 
 def route_tools(routes: Routes, names: Mapping[str, tuple[str, ...]], *, host: str, base: type[Web] = Web) -> type[Web]:
@@ -68,7 +69,7 @@ def _tool(name: str, method: str, path: str, *, host: str, doc: str) -> Any:
     if method != "GET":
         types["body"] = dict[str, Any]
 
-    def tool(self: Any, **given: Any) -> str:
+    def tool(self: Any, **given: Any) -> Shown:
         address = path
         for part in params:
             head, _, rest = address.partition("{")
@@ -76,7 +77,7 @@ def _tool(name: str, method: str, path: str, *, host: str, doc: str) -> Any:
         url = f"http://{host}{address}?{urlencode(given.get('query') or {})}"
         headers = {"authorization": self.authorization} if self.authorization else None
         response = self.respond(request(method, url, given.get("body") or None, headers=headers))
-        return f"{response.status}\n{response.body.decode(errors='replace')}"
+        return self.met.show(f"{response.status}\n{response.body.decode(errors='replace')}")
 
     words = {"query": "Parameters of the query.", "body": "JSON of the request."}
     lines = "\n".join(f"    {part}: {words.get(part, 'Part of the path.')}" for part in types)
@@ -86,6 +87,6 @@ def _tool(name: str, method: str, path: str, *, host: str, doc: str) -> Any:
         for part in types
     ]
     tool.__name__, tool.__doc__ = name, f"{doc}\n\nArgs:\n{lines}"
-    tool.__annotations__ = {**types, "return": str}
+    tool.__annotations__ = {**types, "return": Shown}
     cast(Any, tool).__signature__ = inspect.Signature(kinds)
     return qn.tool(tool)

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
@@ -19,9 +20,10 @@ from quintain.resources.database import Database, Indexed
 from quintain.resources.database.lease import Use
 
 from .messages import HttpRequest, HttpResponse, Refuse, answer
+from .noise import QUIET, REFUSALS, Met, Noise
 from .rates import Rates
 from .routes import Route, Routes
-from .rows import WebRow, find, insert, select, update
+from .rows import T, WebRow, find, insert, select, update
 
 ID_STEP = 128
 """Distance of the identifiers made in one request."""
@@ -150,6 +152,7 @@ class Product:
         translate: Returns the refusal that an error of the product's rules means; None for a bug.
         acts: Functions that `Due` rows name; each receives the world and the argument.
         workers: Functions that work on an item of a job: world, caller, index and item to a result.
+        trouble: Returns the refusal of a request by planned trouble of a kind; None if it cannot meet such.
     """
 
     name: str
@@ -161,6 +164,7 @@ class Product:
     translate: Callable[[Exception], Refuse | None]
     acts: Mapping[str, Callable[[Any, Any], None]]
     workers: Mapping[str, Callable[..., dict[str, Any]]]
+    trouble: Callable[[Any, Exchange, str], Refuse | None]
 
 
 class Web(qn.State):
@@ -172,7 +176,10 @@ class Web(qn.State):
         throttle: Rate limits and what is counted of them.
         last_id: Identifier that was given last.
         alarm: Number of the timer in the clock; 0 if none is set.
+        is_armed: False while rows may be due that this timer does not stand for.
         due: Time of that timer.
+        noise: Trouble that is planned.
+        met: What has been met of it.
     """
 
     product: ClassVar[Product]
@@ -182,7 +189,10 @@ class Web(qn.State):
     throttle: Rates = msgspec.field(default_factory=Rates)
     last_id: int = 33_144_692_244_371
     alarm: int = 0
+    is_armed: bool = True
     due: float = math.inf
+    noise: Noise = QUIET
+    met: Met = msgspec.field(default_factory=Met)
 
     def respond(self, asked: HttpRequest) -> HttpResponse:
         """Handles one request.
@@ -191,7 +201,7 @@ class Web(qn.State):
             Exception: Any but Refuse is a bug of the world.
         """
         product = self.product_of(asked.host)
-        self._pass(asked)
+        self.pass_time(asked)
         self.last_id += ID_GAP
         exchange = Exchange(asked, f"http://{asked.host or product.name + '.localhost'}", dict(asked.query))
         try:
@@ -216,10 +226,20 @@ class Web(qn.State):
             product.admit(self, exchange)
             if route is None:
                 raise product.unknown(self, exchange)
+            if self.noise != QUIET:
+                self._trouble(product, exchange)
             body = route.handler(self, exchange)
-        if is_writing:
+        if not self.is_armed:
             self.arm()
         return answer(body, exchange.status or route.status)
+
+    def _trouble(self, product: Product, exchange: Exchange) -> None:
+        """Refuses a request if that is planned, but never two in a row."""
+        kinds = [kind for kind in REFUSALS if self.met.next(self.noise, kind)]
+        found = product.trouble(self, exchange, kinds[0]) if kinds and not self.met.refused else None
+        self.met.refused, self.met.unshown = found is not None, kinds[0] if found is not None else ""
+        if found is not None:
+            raise found
 
     def product_of(self, host: str) -> Product:
         """Returns the product that a host names; the first one if it names none."""
@@ -231,9 +251,21 @@ class Web(qn.State):
         self.last_id += ID_STEP
         return self.last_id
 
+    def put(self, kind: type[T], /, **fields: Any) -> T:
+        """Inserts a row whose columns are `fields`; it gets the next identifier, and its times are now."""
+        stamps = {name: self.now for name in ("created_at", "updated_at") if name in kind.__struct_fields__}
+        row = kind(id=self.new_number(), **(stamps | fields))
+        insert(self.db, row)
+        return row
+
     # -- time
 
-    def _pass(self, asked: HttpRequest) -> None:
+    @property
+    def now(self) -> str:
+        """Present time as rows hold it."""
+        return moment(self.clock.now)
+
+    def pass_time(self, asked: HttpRequest) -> None:
         """Advances the clock: to the request's own moment, or by a step, or by the wait that was asked for."""
         now = self.clock.now
         if asked.moment is not None:
@@ -250,19 +282,19 @@ class Web(qn.State):
 
     def at(self, due: float, act: str, argument: int | None = None, *, key: str = "") -> None:
         """Runs an action of a product at a moment, which is now if it has passed."""
-        insert(self.db, Due(id=self._next_due(), due=max(due, self.clock.now), act=act, argument=argument, key=key))
+        self.is_armed = False
+        ((number,),) = self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM web_due")
+        insert(self.db, Due(id=number, due=max(due, self.clock.now), act=act, argument=argument, key=key))
 
     def cancel(self, key: str) -> None:
         """Removes the actions of this key that are still to be run."""
+        self.is_armed = False
         self.db.execute("DELETE FROM web_due WHERE key = ?", key)
-
-    def _next_due(self) -> int:
-        return int(self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM web_due")[0][0])
 
     def arm(self) -> None:
         """Sets the timer in the clock to the first row that is due. Call it after a transaction that set one."""
         found = self.db.execute("SELECT due FROM web_due ORDER BY due LIMIT 1")
-        due = float(found[0][0]) if found else math.inf
+        due, self.is_armed = float(found[0][0]) if found else math.inf, True
         if due == self.due:
             return
         if self.alarm:
@@ -280,44 +312,39 @@ class Web(qn.State):
                 raise RuntimeError(f"{MOST_ACTS:,} actions are due at one moment, the last of them {found[0].act!r}")
             with self.db.transaction():
                 self.db.execute("DELETE FROM web_due WHERE id = ?", found[0].id)
-                self._act(found[0])
+                acts = [Web._work] if found[0].act == "job" else [
+                    one.acts[found[0].act] for one in _products(type(self)) if found[0].act in one.acts]  # fmt: skip
+                if not acts:
+                    raise KeyError(f"no product of this world has an act {found[0].act!r}")
+                acts[0](self, found[0].argument)
         self.arm()
-
-    def _act(self, row: Due) -> None:
-        if row.act == "job":
-            self._work(row.argument or 0)
-            return
-        act = next((one.acts[row.act] for one in _products(type(self)) if row.act in one.acts), None)
-        if act is None:
-            raise KeyError(f"no product of this world has an act {row.act!r}")
-        act(self, row.argument)
 
     # -- jobs
 
     def start_job(self, name: str, kind: str, items: list[Any], *, caller: int) -> BackgroundJob:
         """Starts a job that works on one item after the other, `ITEM_S` each."""
-        job = BackgroundJob(id=self.new_number(), name=name, kind=kind, caller=caller, items=items)
-        insert(self.db, job)
+        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, items=items)
         self.later(self.step_s + ITEM_S, "job", job.id)
         return job
 
-    def _work(self, number: int) -> None:
+    def _work(self, number: Any) -> None:
         job = find(self.db, BackgroundJob, number)
         assert job is not None, "a job is never deleted"
         worker = next(one.workers[job.kind] for one in _products(type(self)) if job.kind in one.workers)
         result = worker(self, job.caller, job.done, item=job.items[job.done]) if job.items else None
         results = [*job.results, result] if job.items else []
         is_over = len(results) >= len(job.items)
-        update(
-            self.db,
-            job,
-            done=len(results),
-            results=results,
-            status="completed" if is_over else "working",
-            ended=self.clock.now if is_over else None,
-        )
-        if not is_over:
+        update(self.db, job, done=len(results), results=results, status="completed" if is_over else "working")
+        if is_over:
+            update(self.db, job, ended=self.clock.now)
+        else:
             self.later(ITEM_S, "job", number)
+
+
+@functools.lru_cache(maxsize=4096)
+def moment(at: float) -> str:
+    """Returns a time as rows hold it: whole seconds of UTC, such as 2026-01-05T09:00:00Z."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @functools.cache
