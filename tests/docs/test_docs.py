@@ -104,7 +104,9 @@ SLOW = {
     "find-unchecked-requirements",
     "play-a-data-set",
     "poisoned-twins",
+    "review-failures",
     "run-an-agent-program",
+
     "serve-and-connect",
     "serve-mcp",
     "serve-openenv",
