@@ -33,7 +33,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pools(path: Path) -> Iterator[dict[str, WorkerPool]]:
+def pools(path: Path, prepared_workers: None) -> Iterator[dict[str, WorkerPool]]:
     made = {name: WorkerPool(Subject(f"{path}:{name}")) for name in ("Shop", "Cached", "Sometimes", "Wordless")}
     yield made
     for pool in made.values():

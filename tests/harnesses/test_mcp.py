@@ -78,7 +78,8 @@ UNREACHABLE = ("cannot be reached", "transport_unreachable")
     ("where", "only", "call", "expected"),
     [
         (NOTES["notes"], [], use("leave"), ("did not answer", "session_lost")),
-        (NOTES["notes"] + " --broken", [], use("add", one=1), UNREACHABLE),
+        pytest.param(NOTES["notes"] + " --broken", [], use("add", one=1), UNREACHABLE, marks=pytest.mark.slow),
+
         ("stdio:no-such-command", [], use("add", one=1), UNREACHABLE),
         ("http://127.0.0.1:9/mcp", [], use("add", one=1), UNREACHABLE),
         (NOTES["notes"], ["subtract"], use("add", one=1), ("has no tool 'subtract'", "session_lost")),
