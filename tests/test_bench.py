@@ -35,6 +35,8 @@ SLOW = {
     "judges.py",
     "serve.py",
     "state.py",
+    "state_files.py",
+    "state_sandbox.py",
     "state_worlds.py",
     "step.py",
     "studio.py",

@@ -164,7 +164,6 @@ def test_a_file_cut_off_is_a_truncated_trace(desk: Path, call: Call) -> None:
 
 def test_paths_that_are_not_there(desk: Path, call: Call) -> None:
     for arguments in (("replay", "nowhere", "--here"), ("show", "nowhere"), ("replay", "nowhere", "--processes", 1)):
-
         ended = call(*arguments)
         assert ended.status == 2
         assert "nowhere" in ended.err

@@ -107,7 +107,6 @@ SLOW = {
     "read-a-training-report",
     "review-failures",
     "run-an-agent-program",
-
     "serve-and-connect",
     "serve-behind-a-proxy",
     "serve-mcp",

@@ -39,8 +39,7 @@ def test_a_task_is_the_same_in_every_process(hash_seed: str) -> None:
     async def here() -> list[str]:
         return [await task.digest(task.world()) for split in env.splits for task in env.tasks(split)[11:47:7]]
 
-    assert
- json.loads(done.stdout) == asyncio.run(here())
+    assert json.loads(done.stdout) == asyncio.run(here())
 
 
 def test_a_task_does_not_depend_on_those_made_before() -> None:

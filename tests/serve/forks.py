@@ -1,8 +1,8 @@
 """Servers as forks of a template, a process that has imported all that a server needs.
 
-A new server takes 0.3 s of CPU, most of it for imports. A template is started with the variables of its servers, but for
-the folder, so that hash seed, time zone and clock are those of a new process. `test_examples.py` and the pages in `docs`
-start servers as a user does.
+A new server takes 0.3 s of CPU, most of it for imports. A template is started with the variables of its servers, but
+for the folder, so that hash seed, time zone and clock are those of a new process. `test_examples.py` and the pages in
+`docs` start servers as a user does.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import IO
 TEMPLATE = """
 import gc, importlib, json, os, select, socket, sys
 
-for name in ("quintain.cli.serve", "quintain.serve.http.app", "quintain.serve.http.server", "prometheus_client",
-             "uvicorn.lifespan.off", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl",
-             "uvicorn.protocols.websockets.websockets_sansio_impl", "encodings.idna"):
+needed = ("quintain.cli.serve", "quintain.serve.http.app", "quintain.serve.http.server", "prometheus_client",
+          "uvicorn.lifespan.off", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl",
+          "uvicorn.protocols.websockets.websockets_sansio_impl", "encodings.idna")
+for name in (*needed, *sys.argv[2:]):
     importlib.import_module(name)
 link = int(sys.argv[1])
 gc.collect()
@@ -40,7 +41,7 @@ while True:
     if link not in ready:
         continue
     borrowed = socket.socket(fileno=link)
-    message, fds, _, _ = socket.recv_fds(borrowed, 1 << 20, 3)
+    message, fds, _, _ = socket.recv_fds(borrowed, 1 << 20, 4)
     if not message:
         sys.exit()
     pid = os.fork()
@@ -48,13 +49,13 @@ while True:
         ended = os.pidfd_open(pid)
         socket.send_fds(borrowed, [str(pid).encode()], [ended])
         borrowed.detach()
-        ends[ended] = pid, fds[2]
-        os.close(fds[0])
-        os.close(fds[1])
+        ends[ended] = pid, fds.pop()
+        for fd in fds:
+            os.close(fd)
         continue
     borrowed.detach()
-    os.dup2(fds[0], 1)
-    os.dup2(fds[1], 2)
+    for stream in range(3):
+        os.dup2(fds[stream], stream)
     os.closerange(3, 1024)
     folder, variables, before, sys.argv = json.loads(message)
     os.chdir(folder)
@@ -80,20 +81,30 @@ class Fork:
         cwd: Its folder.
         stderr: File of its error stream.
         before: Python that it runs first.
+        modules: What its template has imported, beside what every server needs.
     """
 
     def __init__(
-        self, arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path, stderr: IO[str], before: str = ""
+        self,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        stderr: IO[str],
+        before: str = "",
+        modules: Sequence[str] = (),
     ) -> None:
+        its_in, into = os.pipe()
         out, its_out = os.pipe()
         self._status, its_status = os.pipe()
-        link = _template({name: value for name, value in env.items() if name != FOLDER})
+        link = _template({name: value for name, value in env.items() if name != FOLDER}, modules)
         message = json.dumps([str(cwd), {FOLDER: env[FOLDER]}, before, ["quintain", *arguments]]).encode()
-        socket.send_fds(link, [message], [its_out, stderr.fileno(), its_status])
+        socket.send_fds(link, [message], [its_in, its_out, stderr.fileno(), its_status])
         pid, (self._pidfd,), _, _ = socket.recv_fds(link, 16, 1)
-        os.close(its_out)
-        os.close(its_status)
+        for fd in (its_in, its_out, its_status):
+            os.close(fd)
         self.pid = int(pid)
+        self.stdin = os.fdopen(into, "w", buffering=1)
         self.stdout = os.fdopen(out)
         self.returncode: int | None = None
 
@@ -109,8 +120,9 @@ class Fork:
         return status
 
     def communicate(self, timeout: float | None = None) -> None:
-        """Returns when it has ended, and closes its stream."""
+        """Returns when it has ended, and closes its streams."""
         self.wait(timeout)
+        self.stdin.close()
         self.stdout.close()
 
     def send_signal(self, number: int) -> None:
@@ -134,17 +146,17 @@ class Fork:
 _TEMPLATES: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
 
-def _template(env: Mapping[str, str]) -> socket.socket:
-    """Returns the socket of the template with these variables."""
-    key = json.dumps(env, sort_keys=True)
+def _template(env: Mapping[str, str], modules: Sequence[str]) -> socket.socket:
+    """Returns the socket of the template with these variables and modules."""
+    key = json.dumps([env, modules], sort_keys=True)
     found = _TEMPLATES.pop(key, None)
     if found is None:
         if len(_TEMPLATES) == MOST:
             _close(next(iter(_TEMPLATES)))
         ours, its = socket.socketpair()
         with its:
-            command = [sys.executable, "-c", TEMPLATE, str(its.fileno())]
-            found = subprocess.Popen(command, env=env, pass_fds=(its.fileno(),)), ours
+            command = [sys.executable, "-c", TEMPLATE, str(its.fileno()), *modules]
+            found = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, pass_fds=(its.fileno(),)), ours
     _TEMPLATES[key] = found  # the latest is the last
     return found[1]
 

@@ -105,7 +105,6 @@ class ResourceContract:
         rng, operations = Rng(b"histories"), self.operations()
         histories = [[rng.choice(operations) for _ in range(length)] for length in self.lengths]
 
-
         async def name(history: History) -> str:
             return await settle((await self._after(history)).digest())
 

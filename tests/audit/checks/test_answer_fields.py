@@ -203,7 +203,6 @@ def test_wrong_record_is_proven(forms: Path, name: str, check: Check, title: str
         ("Exact", [half_filled, partial_work, verdict_near_the_solution, example, task_set]),
         pytest.param("FourOfFive", [half_filled, partial_work], marks=pytest.mark.slow),
         pytest.param("NameAlone", [half_filled, partial_work], marks=pytest.mark.slow),
-
         ("ShowsAnother", [example]),
         ("Choice", [example]),
         ("Spoken", [task_set]),

@@ -24,7 +24,6 @@ def audited(name: str, *ids: str) -> Report:
 @pytest.mark.parametrize(
     "name", ["Desk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("Meter", "Dated", "Tolerant"))]
 )
-
 def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
     assert not audited(name).findings
 

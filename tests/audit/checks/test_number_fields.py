@@ -141,7 +141,6 @@ def test_wrong_field_that_is_paid_is_proven(costs: Path, name: str, check: Check
 
 
 @pytest.mark.parametrize("name", [pytest.param("Signed", marks=pytest.mark.slow), "Difference"])
-
 def test_sign_that_counts_or_is_not_asked_for_is_left_alone(costs: Path, name: str) -> None:
     assert not [one for one in found(costs, name, [far_fields, near]) if one.stops]
 

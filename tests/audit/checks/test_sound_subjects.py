@@ -87,7 +87,6 @@ def test_finding_is_a_likely_warning_when_a_design_may_show_it(name: str, check:
             "add_event is part of the solution, and is paid for",
             marks=pytest.mark.slow,
         ),
-
         ("Unreadable", races.state_contract, "state() breaks after send_message"),
     ],
 )

@@ -115,7 +115,6 @@ def station(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "records that have nothing to do with the task are destroyed or made",
             marks=pytest.mark.slow,
         ),
-
         ("Reported", forged_result, "the prompt, repeated without any call, is paid in full"),
     ],
 )

@@ -20,7 +20,6 @@ from tests.resources.sandbox import house
 
 FAMILIES = [
     pytest.param(family, level, marks=[pytest.mark.slow] * (level != "easy"))
-
     for family in ("repair", "review", "function")
     for level in ("easy", "medium", "hard")
 ]

@@ -26,7 +26,6 @@ EACH = some(packages().items(), every=8, first=4)
 FUNCTIONS = some([(function.name, function) for function in functions()], every=10)
 
 
-
 def failing(outcomes: list[judging.TestOutcome]) -> dict[str, str]:
     return {one.name: one.failure for one in outcomes if one.failure}
 

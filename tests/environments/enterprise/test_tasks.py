@@ -57,7 +57,6 @@ def test_tasks_and_episodes_are_the_same_in_every_process_that_seeds_the_company
     assert done.stdout.split() == asyncio.run(digests())
 
 
-
 @pytest.mark.parametrize(
     "some", [slice(0, None, 5), pytest.param(slice(None), marks=pytest.mark.slow)], ids=["fifth", "all"]
 )

@@ -103,7 +103,6 @@ def test_splits_share_no_task() -> None:
     assert len(set.union(*found)) == sum(map(len, found)) == len(FAMILIES) * len(env.splits)
 
 
-
 def test_rewards_come_at_four_levels_and_progress_sums_to_one() -> None:
     trace = _traces(oracle(), [task("refund", "medium")])[0]
     assert {one.level for one in trace.every_reward()} == set(Level) - {Level.GROUP}

@@ -40,7 +40,6 @@ class TestRoutedOps(EnvironmentContract):
 
 @pytest.mark.slow
 class TestDatabaseOps(EnvironmentContract):
-
     first = 1
     examples = 4
 

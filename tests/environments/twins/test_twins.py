@@ -21,17 +21,14 @@ from tests.resources.sandbox import house
 from .playing import ENVIRONMENTS, Task, made, play
 
 EVERY = [
-    pytest.param(
-        name, twin, marks=[pytest.mark.slow] * (name == "coding" and twin != "stale_cache")
-    )
+    pytest.param(name, twin, marks=[pytest.mark.slow] * (name == "coding" and twin != "stale_cache"))
     for name in ENVIRONMENTS
     for twin in CLASSES
 ]
 ONE = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "sales")) for name in ENVIRONMENTS]
 )
-PLAYED = {
-"sales": range(0, 36, 5), "coding": range(9), "helpdesk": range(33)}
+PLAYED = {"sales": range(0, 36, 5), "coding": range(9), "helpdesk": range(33)}
 """Places of tasks that are, between them, of every family and of every level."""
 PLACES = pytest.mark.parametrize(
     "places", [slice(0, 2), pytest.param(slice(2, None), marks=pytest.mark.slow)], ids=["two", "the others"]

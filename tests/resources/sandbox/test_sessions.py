@@ -262,7 +262,6 @@ class TestSandboxKeepsTheLawsOfAResource(ResourceContract):
         ]
 
 
-
 class Desk(qn.State):
     files: Workspace
     box: Sandbox
