@@ -22,9 +22,9 @@ from typing import IO
 TEMPLATE = """
 import gc, importlib, json, os, select, socket, sys
 
+# Not websockets, which reads a variable that the server sets before it imports them.
 needed = ("quintain.cli.serve", "quintain.serve.http.app", "quintain.serve.http.server", "prometheus_client",
-          "uvicorn.lifespan.off", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl",
-          "uvicorn.protocols.websockets.websockets_sansio_impl", "encodings.idna")
+          "uvicorn.lifespan.off", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl", "encodings.idna")
 for name in (*needed, *sys.argv[2:]):
     importlib.import_module(name)
 link = int(sys.argv[1])
