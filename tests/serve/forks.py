@@ -1,8 +1,8 @@
 """Servers as forks of a template, a process that has imported all that a server needs.
 
 A new server takes 0.3 s of CPU, most of it for imports. A template is started with the variables of its servers, but
-for the folder, so that hash seed, time zone and clock are those of a new process. `test_examples.py` and the pages in
-`docs` start servers as a user does.
+for those of a test, so that hash seed, time zone and clock are those of a new process. `test_examples.py` and the pages
+in `docs` start servers as a user does.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ from quintain.cli import main
 
 main()
 """
-MOST = 4
-"""Number of templates that are kept, each for other variables."""
 FOLDER = "QUINTAIN_TEST_FOLDER"
+OWN = {FOLDER, "PYTEST_CURRENT_TEST"}
+"""Variables that differ from test to test, and that a server gets when it is forked."""
 
 
 class Fork:
@@ -97,8 +97,9 @@ class Fork:
         its_in, into = os.pipe()
         out, its_out = os.pipe()
         self._status, its_status = os.pipe()
-        link = _template({name: value for name, value in env.items() if name != FOLDER}, modules)
-        message = json.dumps([str(cwd), {FOLDER: env[FOLDER]}, before, ["quintain", *arguments]]).encode()
+        link = _template({name: value for name, value in env.items() if name not in OWN}, modules)
+        own = {name: value for name, value in env.items() if name in OWN}
+        message = json.dumps([str(cwd), own, before, ["quintain", *arguments]]).encode()
         socket.send_fds(link, [message], [its_in, its_out, stderr.fileno(), its_status])
         pid, (self._pidfd,), _, _ = socket.recv_fds(link, 16, 1)
         for fd in (its_in, its_out, its_status):
@@ -149,26 +150,18 @@ _TEMPLATES: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 def _template(env: Mapping[str, str], modules: Sequence[str]) -> socket.socket:
     """Returns the socket of the template with these variables and modules."""
     key = json.dumps([env, modules], sort_keys=True)
-    found = _TEMPLATES.pop(key, None)
-    if found is None:
-        if len(_TEMPLATES) == MOST:
-            _close(next(iter(_TEMPLATES)))
+    if key not in _TEMPLATES:
         ours, its = socket.socketpair()
         with its:
             command = [sys.executable, "-c", TEMPLATE, str(its.fileno()), *modules]
-            found = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, pass_fds=(its.fileno(),)), ours
-    _TEMPLATES[key] = found  # the latest is the last
-    return found[1]
-
-
-def _close(key: str) -> None:
-    process, link = _TEMPLATES.pop(key)
-    link.shutdown(socket.SHUT_RDWR)  # a fork of this process may hold it as well
-    link.close()
-    process.wait()
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, pass_fds=(its.fileno(),))
+        _TEMPLATES[key] = process, ours
+    return _TEMPLATES[key][1]
 
 
 @atexit.register
-def _close_all() -> None:
-    for key in [*_TEMPLATES]:
-        _close(key)
+def _close() -> None:
+    for process, link in _TEMPLATES.values():
+        link.shutdown(socket.SHUT_RDWR)  # a fork of this process may hold it as well
+        link.close()
+        process.wait()
