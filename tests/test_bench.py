@@ -28,7 +28,22 @@ def rows(script: str, **variables: str) -> list[dict[str, Any]]:
     return found
 
 
-SLOW = {"audit_speed.py", "judges.py", "serve.py", "state_worlds.py", "step.py", "studio.py"}
+SLOW = {
+    "audit_speed.py",
+    "harness.py",
+    "imports.py",
+    "judges.py",
+    "serve.py",
+    "state.py",
+    "state_files.py",
+    "state_sandbox.py",
+    "state_worlds.py",
+    "step.py",
+    "studio.py",
+    "train.py",
+    "worlds.py",
+}
+
 """Benches that take more than a second; `make test-all` runs them."""
 
 

@@ -127,7 +127,12 @@ def env(request: pytest.FixtureRequest, row: dict[str, Any], interpreter: dict[s
     return rows(row, tests, **interpreter, seconds=20)
 
 
+ONE_RUNNER = pytest.mark.parametrize("env", ["unittest", pytest.param("pytest", marks=pytest.mark.slow)], indirect=True)
+"""For tests of what is the same under both runners."""
+
+
 def play(env: qn.Environment[Any], agent: Any) -> qn.Trace:
+
     return asyncio.run(qn.rollout(env, env.tasks("test")[0], agent)).trace
 
 
@@ -146,6 +151,7 @@ def test_oracle_scores_one_and_replays_to_the_byte(env: qn.Environment[Any]) -> 
     assert again.to_bytes() == trace.to_bytes()
 
 
+@ONE_RUNNER
 def test_noop_and_a_wrong_repair_score_zero(env: qn.Environment[Any]) -> None:
     named = len(UNITTEST["PASS_TO_PASS"])
     for trace in (play(env, noop()), after(env, {"shop/cart.py": REPAIRED.replace("len(items)", "0")})):
@@ -153,6 +159,7 @@ def test_noop_and_a_wrong_repair_score_zero(env: qn.Environment[Any]) -> None:
         assert 0 < len(trace.rewards[0].details["failed"]) <= 2 * named, trace.rewards
 
 
+@ONE_RUNNER
 def test_world_has_the_whole_commit_without_history(env: qn.Environment[Any]) -> None:
     task = env.tasks("test")[0]
     files = task.world().files
@@ -284,7 +291,7 @@ FORGERIES: dict[str, tuple[dict[str, str], str, str]] = {
     ("forgery", "env"),
     [
         pytest.param(
-            one, runner, id=f"{runner}-{name}", marks=[pytest.mark.slow] * ((n + 2 * (runner == "pytest")) % 4 > 0)
+            one, runner, id=f"{runner}-{name}", marks=[pytest.mark.slow] * ((n + 4 * (runner == "pytest")) % 8 > 0)
         )
         for n, (name, one) in enumerate(FORGERIES.items())
         for runner in ("unittest", "pytest")
@@ -303,12 +310,14 @@ def test_endless_code_meets_the_limit(row: dict[str, Any]) -> None:
     assert trace.rewards[0].reason.endswith("the run ended with status 137, stopped by the limit of time")
 
 
+@ONE_RUNNER
 def test_object_with_its_own_equality_passes_as_the_page_warns(env: qn.Environment[Any]) -> None:
     sly = "class Sly(int):\n    __eq__ = lambda self, other: True\n    __hash__ = None\n"
     assert after(env, cart(sly, "return Sly() or sum")).score == 0  # Sly() is false here.
     assert after(env, cart(sly, "return Sly(7) or sum")).score == 1
 
 
+@ONE_RUNNER
 def test_repair_passes_whatever_the_agent_did_to_the_tests(env: qn.Environment[Any]) -> None:
     broken = {"tests/conftest.py": "raise SystemExit(1)", "pytest.ini": "[pytest]\naddopts = --nothing\n"}
     trace = after(env, {"shop/cart.py": REPAIRED} | broken, "rm tests/*.py; mkdir tests/test_unit.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from quintain.audit.kernel import child
 from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import Child, SubjectBroken, WorkerPool
 from quintain.audit.kernel.context import AuditContext, OutOfTime, paid, solves, tasks_of
@@ -33,7 +35,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pools(path: Path) -> Iterator[dict[str, WorkerPool]]:
+def pools(path: Path, prepared_workers: None) -> Iterator[dict[str, WorkerPool]]:
     made = {name: WorkerPool(Subject(f"{path}:{name}")) for name in ("Shop", "Cached", "Sometimes", "Wordless")}
     yield made
     for pool in made.values():
@@ -96,7 +98,8 @@ def test_a_probe_context_sets_the_process_environment(make: Make) -> None:
     assert Path(folder).is_dir()
 
 
-def test_a_closed_child_leaves_no_process_and_no_folder(path: Path) -> None:
+def test_a_closed_child_leaves_no_process_and_no_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "subprocess", subprocess)  # A fork stays in the list of processes for a moment.
     with Child(Subject(f"{path}:Shop")) as one:
         process = Path(f"/proc/{one._process.pid}")
         folder = Path(one.play(Probe((call("where", mark="where"),)), 5.0).at("where").value[2])

@@ -172,6 +172,7 @@ def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) ->
     assert report["coverage"]["leak"].startswith("not_checked: the check itself broke")
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_budget_leaves_out_with_reasons(here: Path, call: Call) -> None:
     status, report = audited(call, "Generous", "--budget", "0")
     assert (status, report["findings"]) == (5, [])
@@ -196,6 +197,7 @@ def test_an_audit_takes_a_minute_unless_told_otherwise(
     assert seen == [wanted]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_audit_names_the_checks_that_did_not_fit_into_the_time(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Desk", "--plugin", "mine.py", "--budget", "0")
     said = " ".join(ended.out.split())
@@ -318,6 +320,7 @@ def test_accepted_findings_are_listed_and_do_not_fail_the_audit(here: Path, call
     assert "The author accepts 1 finding." in (here / "second/report.html").read_text()
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_rows_for_checks_that_did_not_run_are_no_warning(here: Path, call: Call) -> None:
     (here / "mine.toml").write_text(ROW.format("x.idle-00000000") + ROW.format("x.other-00000000"))
     ended = call(
@@ -341,18 +344,21 @@ def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> 
     assert "The certificate does not hold." in table.out
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_certificate_of_a_proven_error_does_not_hold(there: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Generous", "--certificate", "there/certificate.json", "--json")
     assert ended.status == 1
     assert json.loads(ended.out)["why_not"] == ["proven: a letter to nobody is paid"]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_finding_that_is_still_there_ends_with_1(there: Path, call: Call) -> None:
     ended = call("replay-finding", "there/report.json", "--number", 1)
     assert ended.status == 1
     assert "It is still there: shown in 2 of 2 fresh plays." in ended.out
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_finding_that_is_gone_ends_with_0(there: Path, call: Call) -> None:
     (there / "desks.py").write_text(DESK.replace("return 1.0", "return super().score()"))
     ended = call("replay-finding", "there/finding-1.json", "--json")
@@ -385,6 +391,7 @@ def test_replay_finding_exits_2_for_an_invalid_file(there: Path, call: Call, pat
     assert said in ended.err
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_subject_reads_only_the_variables_that_the_user_names(
     here: Path, call: Call, few_episodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

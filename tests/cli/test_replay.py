@@ -43,7 +43,7 @@ def test_a_trace_alone_needs_its_environment_named(desk: Path, call: Call) -> No
 def test_replay_of_an_empty_run_exits_2(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 1, "--out", "here")
     (desk / "here" / "traces.jsonl").write_bytes(b"")
-    ended = call("replay", "here")
+    ended = call("replay", "here", "--processes", 1)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.strip() == "Error: found no episode to replay in here"
 
@@ -58,7 +58,7 @@ def test_replay_shows_progress_and_times_no_import(desk: Path, call: Call, monke
     assert "replaying" in call("replay", "here", "--here").err
 
 
-@pytest.mark.parametrize(("command", "processes"), [("replay", 2), ("triage", 3)])
+@pytest.mark.parametrize(("command", "processes"), [pytest.param("replay", 2, marks=pytest.mark.slow), ("triage", 3)])
 def test_progress_counts_the_episodes_of_all_processes(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch, command: str, processes: int
 ) -> None:
@@ -146,7 +146,7 @@ def test_a_damaged_trace_is_named_by_file_and_line(
     lines[1] = damage(lines[1])
     file.write_bytes(b"".join(lines))
     here: list[tuple[object, ...]] = [("replay", "here", "--here"), ("show", "here", "--index", 1)]
-    for arguments in here if where == "here" else [("replay", "here")]:
+    for arguments in here if where == "here" else [("replay", "here", "--processes", 1)]:
         ended = call(*arguments)
         assert (ended.status, ended.out) == (2, "")
         for word in ["traces.jsonl", *words]:
@@ -163,7 +163,7 @@ def test_a_file_cut_off_is_a_truncated_trace(desk: Path, call: Call) -> None:
 
 
 def test_paths_that_are_not_there(desk: Path, call: Call) -> None:
-    for arguments in (("replay", "nowhere", "--here"), ("show", "nowhere"), ("replay", "nowhere")):
+    for arguments in (("replay", "nowhere", "--here"), ("show", "nowhere"), ("replay", "nowhere", "--processes", 1)):
         ended = call(*arguments)
         assert ended.status == 2
         assert "nowhere" in ended.err

@@ -79,10 +79,10 @@ def test_run_folders_count_up(desk: Path, call: Call) -> None:
     assert folders == ["runs/desk-oracle-1", "runs/desk-oracle-2"]
 
 
-def test_json_is_the_only_thing_on_stdout(desk: Path) -> None:
-    ended = quintain("run", ENV, "--agent", "noop", "--group", 2, "--tasks", 3, "--json", "--out", "here", cwd=desk)
-    assert ended.returncode == 0
-    said = document(ended.stdout)
+def test_json_is_the_only_thing_on_stdout(desk: Path, call: Call) -> None:
+    ended = call("run", ENV, "--agent", "noop", "--group", 2, "--tasks", 3, "--json", "--out", "here")
+    assert ended.status == 0
+    said = document(ended.out)
     expected = {
         "environment": "desk",
         "split": "test",
@@ -104,7 +104,7 @@ def test_json_output_excludes_prints_of_the_environment(desk: Path) -> None:
     (desk / "loud.py").write_text(
         "print('hello')\n" + source.replace("row = self.sums[name]", "row = self.sums[name]; print(row)")
     )
-    for arguments in (("run", "loud.py:env", "--out", "here"), ("replay", "here", "--here"), ("show", "here")):
+    for arguments in (("run", "loud.py:env", "--out", "here"), ("replay", "here", "--here")):
         ended = quintain(*arguments, "--json", cwd=desk)
         assert ended.returncode == 0, ended.stderr
         assert document(ended.stdout)

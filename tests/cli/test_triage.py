@@ -76,7 +76,8 @@ env = qn.Environment(
 
 def test_triage_finds_a_state_leak_by_reordering_episodes(desk: Path, call: Call) -> None:
     Path("shop.py").write_text(LEAKY)
-    assert quintain("run", "shop.py:env", "--out", "here", "--set", "concurrency=1", cwd=desk).returncode == 0
+    assert call("run", "shop.py:env", "--out", "here", "--set", "concurrency=1").status == 0
+
     in_order = quintain("triage", "here", "--processes", 0, "--json", cwd=desk)
     assert {row["owner"] for row in document(in_order.stdout)["labels"]} == {"policy"}
     ended = quintain("triage", "here", "--json", cwd=desk)

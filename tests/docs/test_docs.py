@@ -104,18 +104,23 @@ SLOW = {
     "find-unchecked-requirements",
     "play-a-data-set",
     "poisoned-twins",
+    "read-a-training-report",
+    "review-failures",
     "run-an-agent-program",
     "serve-and-connect",
+    "serve-behind-a-proxy",
     "serve-mcp",
     "serve-openenv",
     "serve-ors",
     "simulate-a-user",
     "test-your-environment",
+    "train-asynchronously",
     "triage-a-run",
     "world-engine",
     "write-a-check",
 }
-"""Pages with more than 2 seconds of audits and servers: `make test-all` runs them."""
+"""Pages with more than a second of audits and servers: `make test-all` runs them."""
+
 TIMED = [pytest.param(page, marks=pytest.mark.slow if page.stem in SLOW else ()) for page in PAGES]
 
 

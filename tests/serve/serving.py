@@ -1,4 +1,4 @@
-"""`quintain serve`, started as anybody starts it, for the tests that speak to it over a wire."""
+"""`quintain serve`, in a process of its own, for the tests that speak to it over a wire."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import os
 import re
 import selectors
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 from tests.serve.environments import Gates
+from tests.serve.forks import FOLDER, Fork
 
 ENVIRONMENTS = Path(__file__).with_name("environments.py")
 SECONDS = 60.0
@@ -25,7 +24,7 @@ READY = re.compile(r"listening on (http://127\.0\.0\.1:(\d+))")
 class Served:
     """A running server: where it listens, what it wrote, and the gates of its environments."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, folder: Path) -> None:
+    def __init__(self, process: Fork, url: str, folder: Path) -> None:
         self.process = process
         self.url = url
         self.port = int(url.rpartition(":")[2])
@@ -83,12 +82,9 @@ def serve(
         before: Python that the server runs first, such as a shorter time limit.
     """
     targets = [f"{file}:{name}" for name in names]
-    start = ["-c", f"{before}\nfrom quintain.cli import main\nmain()"] if before else ["-m", "quintain"]
-    command = [sys.executable, *start, "serve", *targets, "--port", "0", *options]
+    arguments = ["serve", *targets, "--port", "0", *options]
     with (folder / "stderr").open("w") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(folder), cwd=folder
-        )
+        process = Fork(arguments, stderr=errors, env=environment(folder), cwd=folder, before=before)
     try:
         served = Served(process, ready(process, folder), folder)
         yield served
@@ -103,12 +99,11 @@ def serve(
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "QUINTAIN_TEST_FOLDER": str(folder), "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, FOLDER: str(folder), "PYTHONUNBUFFERED": "1"}
 
 
-def ready(process: subprocess.Popen[str], folder: Path) -> str:
+def ready(process: Fork, folder: Path) -> str:
     """The address that a server says when it is ready."""
-    assert process.stdout
     limit = time.monotonic() + SECONDS
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -32,10 +32,12 @@ class ResourceContract:
     Attributes:
         declared: The type as a State would declare it, if it is more than the class: `Table[Order]`.
         examples: Number of histories for each law.
+        lengths: Lengths of the fixed histories whose digests are compared with those in other processes.
     """
 
     declared: Any = None
     examples = 50
+    lengths: Sequence[int] = range(16)
 
     def make(self) -> Any:
         """Returns a resource, always the same."""
@@ -101,7 +103,7 @@ class ResourceContract:
     def digests(self) -> list[str]:
         """Returns the digests after some fixed histories."""
         rng, operations = Rng(b"histories"), self.operations()
-        histories = [[rng.choice(operations) for _ in range(length)] for length in range(16)]
+        histories = [[rng.choice(operations) for _ in range(length)] for length in self.lengths]
 
         async def name(history: History) -> str:
             return await settle((await self._after(history)).digest())

@@ -178,10 +178,11 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "check", "title"),
     [
         ("Bonus", half_filled, "an answer that lacks one of name, city, phone is paid in full, and less without two"),
-        (
+        pytest.param(
             "TwoItems",
             half_filled,
             "an answer that lacks one of items[0], items[1], items[2] is paid in full, and less without two",
+            marks=pytest.mark.slow,
         ),
         ("Given", partial_work, "an answer with name alone is paid as one with all fields"),
         ("Drawn", verdict_near_the_solution, "one and the same nearly right episode is not always scored alike"),
@@ -200,8 +201,8 @@ def test_wrong_record_is_proven(forms: Path, name: str, check: Check, title: str
     ("name", "checks"),
     [
         ("Exact", [half_filled, partial_work, verdict_near_the_solution, example, task_set]),
-        ("FourOfFive", [half_filled, partial_work]),
-        ("NameAlone", [half_filled, partial_work]),
+        pytest.param("FourOfFive", [half_filled, partial_work], marks=pytest.mark.slow),
+        pytest.param("NameAlone", [half_filled, partial_work], marks=pytest.mark.slow),
         ("ShowsAnother", [example]),
         ("Choice", [example]),
         ("Spoken", [task_set]),

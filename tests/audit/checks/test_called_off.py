@@ -103,6 +103,8 @@ def test_plan_that_happens_after_its_cancellation_is_proven(file: Path) -> None:
     assert finding.title.startswith("cancel reports that it is done")
 
 
-@pytest.mark.parametrize("kind", ["Painter", "Warned", "Noted"])
+@pytest.mark.parametrize(
+    "kind", ["Warned", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("Painter", "Noted"))]
+)
 def test_no_finding_when_a_cancelled_plan_does_not_happen_or_the_tool_says_so(file: Path, kind: str) -> None:
     assert not found(file, kind, [called_off])

@@ -120,9 +120,16 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "check", "title"),
     [
         ("Larger", near, "a wrong number is paid in full: a hundred times it"),
-        ("Larger", far_fields, "a number far from the right one is paid in full in a field of the answer"),
+        pytest.param(
+            "Larger",
+            far_fields,
+            "a number far from the right one is paid in full in a field of the answer",
+            marks=pytest.mark.slow,
+        ),
         ("Unsigned", far_fields, "a number without its minus sign is paid in full in a field of the answer"),
-        ("Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not"),
+        pytest.param(
+            "Rounded", near, "a wrong number is paid in full: 2346, while 2250 is not", marks=pytest.mark.slow
+        ),
         ("Answered", example, "the example in the prompt is the answer"),
         ("Evaluated", answer_battery, "an answer with the name of each field in place of its value is paid in full"),
         ("Contained", every_candidate, "a reply that names every fact that could be meant is paid in full"),
@@ -133,7 +140,7 @@ def test_wrong_field_that_is_paid_is_proven(costs: Path, name: str, check: Check
     assert (one.confidence, one.severity, one.title) == ("proven", "error", title)
 
 
-@pytest.mark.parametrize("name", ["Signed", "Difference"])
+@pytest.mark.parametrize("name", [pytest.param("Signed", marks=pytest.mark.slow), "Difference"])
 def test_sign_that_counts_or_is_not_asked_for_is_left_alone(costs: Path, name: str) -> None:
     assert not [one for one in found(costs, name, [far_fields, near]) if one.stops]
 

@@ -33,7 +33,7 @@ DESIGNS = Path(__file__).with_name("_sound_designs.py")
         ("Steps", reward_hack.right_in_sum),
         ("Files", silent_unknown.unknown_names),
         ("Files", action_drift.prompts),
-        ("Overdue", reward_hack.collateral_damage),
+        pytest.param("Overdue", reward_hack.collateral_damage, marks=pytest.mark.slow),
     ],
 )
 def test_no_finding_for_sound_subjects_that_look_like_bugs(name: str, check: Check) -> None:
@@ -51,7 +51,7 @@ def test_session_local_changes_are_not_proven_damage() -> None:
         pytest.param("Squares", races.odd_calls, marks=pytest.mark.slow),
         ("Forms", action_drift.prompts),
         pytest.param("Cached", reward_hack.collateral_damage, marks=pytest.mark.slow),
-        ("Acting", reward_hack.collateral_damage),
+        pytest.param("Acting", reward_hack.collateral_damage, marks=pytest.mark.slow),
         ("Cached", stale_cache.read_your_writes),
         pytest.param("Diary", reward_hack.oracle_ablation, marks=pytest.mark.slow),
         ("Diary", races.state_contract),
@@ -81,10 +81,11 @@ def test_finding_is_a_likely_warning_when_a_design_may_show_it(name: str, check:
             "get_account does not show what raise_limit",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "Blind",
             reward_hack.oracle_ablation,
             "add_event is part of the solution, and is paid for",
+            marks=pytest.mark.slow,
         ),
         ("Unreadable", races.state_contract, "state() breaks after send_message"),
     ],

@@ -109,7 +109,12 @@ def station(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "check", "title"),
     [
         ("Trusting", oracle_ablation, "roll_back is part of the solution, and is paid for when it is left out"),
-        ("AnyPages", collateral_damage, "records that have nothing to do with the task are destroyed or made"),
+        pytest.param(
+            "AnyPages",
+            collateral_damage,
+            "records that have nothing to do with the task are destroyed or made",
+            marks=pytest.mark.slow,
+        ),
         ("Reported", forged_result, "the prompt, repeated without any call, is paid in full"),
     ],
 )

@@ -124,8 +124,11 @@ def _measured_shares(db: Database) -> dict[str, float]:
 @pytest.mark.parametrize(
     "given",
     [{}, dict.fromkeys(words.Shares.__struct_fields__, 0.0),
-     {"typos": 0.2, "missing": 0.6, "duplicates": 0.3, "threads": 0.4, "languages": 0.5}],
-    ids=["measured", "none", "many"],
+     pytest.param(
+         {"typos": 0.2, "missing": 0.6, "duplicates": 0.3, "threads": 0.4, "languages": 0.5}, marks=pytest.mark.slow
+     )],
+    ids
+=["measured", "none", "many"],
 )  # fmt: skip
 def test_the_company_is_as_untidy_as_asked_for(given: dict[str, Any]) -> None:
     wanted = words.DATA["shares"] | given

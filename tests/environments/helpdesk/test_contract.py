@@ -12,7 +12,8 @@ from quintain.testing import EnvironmentContract
 
 
 class TestHelpdesk(EnvironmentContract):
-    first = 2
+    first = 1
+
     examples = 8
 
     def environment(self) -> Environment[Any]:

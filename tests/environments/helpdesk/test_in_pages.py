@@ -19,8 +19,10 @@ from quintain.errors import UsageError
 from quintain.models.agents import oracle
 
 LEVELS = ("easy", "medium", "hard")
+FAST = {"rules", "triage"}
+"""Families with the most kinds of controls in their pages; `make test-all` plays all."""
 EVERY = [
-    pytest.param(name, level, marks=[] if level == "easy" else [pytest.mark.slow])
+    pytest.param(name, level, marks=[] if level == "easy" and name in FAST else [pytest.mark.slow])
     for level in LEVELS
     for name in FAMILIES
 ]
@@ -94,7 +96,9 @@ def test_oracle_in_pages_scores_one(family: str, level: str) -> None:
     assert {one.value for one in trace.every_reward() if one.name == "possible"} == {1.0}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [pytest.param(one, marks=[pytest.mark.slow] * (one not in FAST)) for one in FAMILIES]
+)
 def test_oracle_scores_one_in_a_variant_of_the_pages(family: str) -> None:
     place = list(FAMILIES).index(family)
     plain, other = in_pages.tasks("validation")[place], varied.tasks("validation")[place]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from quintain.environment import Environment
 from quintain.environments.ops import RoutedOracle, make
 from quintain.harness import Model
@@ -12,8 +14,8 @@ from quintain.testing import EnvironmentContract
 
 
 class TestOps(EnvironmentContract):
-    first = 2
-    examples = 10
+    first = 1
+    examples = 5
 
     def environment(self) -> Environment[Any]:
         return make()
@@ -25,6 +27,10 @@ class TestRoutedOps(EnvironmentContract):
     # The harness holds the six tools outside of the world, so it plays from the beginning only.
     test_copies_go_on_as_the_episode_does = None  # type: ignore[assignment]
 
+    @pytest.mark.slow
+    def test_other_processes_play_the_same(self) -> None:
+        super().test_other_processes_play_the_same()
+
     def environment(self) -> Environment[Any]:
         return make(harness="hierarchical")
 
@@ -32,6 +38,7 @@ class TestRoutedOps(EnvironmentContract):
         return RoutedOracle().model(task, 0)
 
 
+@pytest.mark.slow
 class TestDatabaseOps(EnvironmentContract):
     first = 1
     examples = 4

@@ -21,12 +21,13 @@ from tests.resources.sandbox import house
 from .playing import ENVIRONMENTS, Task, made, play
 
 EVERY = [
-    pytest.param(
-        name, twin, marks=[pytest.mark.slow] * (name == "coding" and twin not in {"reward_hack", "stale_cache"})
-    )
+    pytest.param(name, twin, marks=[pytest.mark.slow] * (name == "coding" and twin != "stale_cache"))
     for name in ENVIRONMENTS
     for twin in CLASSES
 ]
+ONE = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "sales")) for name in ENVIRONMENTS]
+)
 PLAYED = {"sales": range(0, 36, 5), "coding": range(9), "helpdesk": range(33)}
 """Places of tasks that are, between them, of every family and of every level."""
 PLACES = pytest.mark.parametrize(
@@ -92,14 +93,12 @@ def test_no_two_have_the_same_fingerprint(name: str) -> None:
     assert len({made(name, twin).fingerprint for twin in ("", *CLASSES)}) == 1 + len(CLASSES)
 
 
-@pytest.mark.parametrize(
-    "name", ["sales", *(pytest.param(name, marks=pytest.mark.slow) for name in ("coding", "helpdesk"))]
-)
+@ONE
 def test_another_process_replays_all_twins_to_the_byte(name: str, tmp_path: Path) -> None:
     # The oracle never meets what is left over or comes in no order; test_sales shows who does.
     folders = [tmp_path / twin for twin in CLASSES]
     for folder in folders:
-        _quintain("run", name, "--twin", folder.name, "--tasks", "2", "--out", folder)
+        _quintain("run", name, "--twin", folder.name, "--tasks", "1", "--out", folder)
     command = [sys.executable, "-m", "quintain", "replay", "--processes", "1", *map(str, folders)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.count("equal to the byte") == 1, done.stdout + done.stderr
@@ -123,7 +122,7 @@ def test_without_a_twin_it_is_the_sound_environment_itself(name: str) -> None:
     assert plugins.environment(name) is module.__dict__["env"]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@ONE
 def test_no_bug_is_imported_before_it_is_asked_for(name: str) -> None:
     program = (
         "import sys\nfrom quintain import plugins\n"

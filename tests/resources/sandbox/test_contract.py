@@ -12,6 +12,7 @@ class TestOverlay(SandboxContract):
     policy = Policy()
 
 
+@pytest.mark.slow  # `test_staging.py` shows that every way of laying out leaves the same.
 class TestCopy(SandboxContract):
     policy = Policy(overlay=False)
 

@@ -66,6 +66,7 @@ def in_one_go(seconds: float) -> tuple[Any, str]:
     return record(world), digest(world)
 
 
+@pytest.mark.slow  # `TestMoved` shows the same in shorter times
 @settings(max_examples=6, deadline=None)
 @given(CUTS, st.lists(st.sampled_from(MOVES), min_size=13, max_size=13))
 def test_in_any_pieces_with_copies_between(cuts: list[float], moves: list[Callable[[Desk], Desk]]) -> None:

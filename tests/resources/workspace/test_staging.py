@@ -346,7 +346,7 @@ def lasting(folder: Path, mode: str) -> Callable[[Workspace, int], Stage]:
     return lay_out
 
 
-@pytest.mark.parametrize("mode", ["overlay", "userxattr"])
+@pytest.mark.parametrize("mode", ["overlay", pytest.param("userxattr", marks=pytest.mark.slow)])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=plans([*SHELL, *LASTING]))
 def test_any_programs_leave_the_same_behind(mode: str, tmp_path: Path, plan: Plan) -> None:

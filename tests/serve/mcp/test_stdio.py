@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from quintain import plugins
 from quintain.record import read_traces
 from quintain.replay import replay
 from tests.serve.environments import Gates
+from tests.serve.forks import Fork
 from tests.serve.mcp.episodes import MODES
 from tests.serve.serving import ENVIRONMENTS, environment, serve
 
@@ -133,10 +136,11 @@ def test_an_episode_is_played_scored_and_kept(mode: str, tmp_path: Path) -> None
 def test_client_that_closes_stdin_has_a_score_only_after_a_call(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     for place, said in (("0", HELLO), ("1", HELLO + add(1))):
-        options = ("--task", place, "--trace", str(file))
-        done = run(tmp_path, *command(f"{ENVIRONMENTS}:counter", *options), said=said)
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[0])["result"]["instructions"].startswith("Be exact.")
+        with conversation(tmp_path, f"{ENVIRONMENTS}:counter", "--task", place, "--trace", str(file)) as process:
+            process.stdin.write(said)
+            process.stdin.close()
+            assert process.wait(SECONDS) == 0, (tmp_path / "stderr").read_text()
+            assert json.loads(process.stdout.readline())["result"]["instructions"].startswith("Be exact.")
     traces = list(read_traces(file))
     assert [(one.task, one.score, one.validity, one.reason) for one in traces] == [
         ("test-1", None, "invalid", "transport_peer_drop"),
@@ -164,16 +168,19 @@ def test_stdout_is_the_protocols_alone(tmp_path: Path) -> None:
     assert "built" in done.stderr
 
 
-def conversation(folder: Path, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-        env=environment(folder),
-    )
+@contextlib.contextmanager
+def conversation(folder: Path, target: str, *options: str) -> Generator[Fork]:
+    """A server whose error stream is a file; the SDK alone takes a second and a half to import."""
+    with (folder / "stderr").open("w") as errors:
+        process = Fork(
+            ["serve", target, "--stdio", *options],
+            env=environment(folder), cwd=folder, stderr=errors, modules=["quintain.serve.mcp.stdio"],
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 WRONG: list[tuple[str, int, Any]] = [
@@ -189,9 +196,7 @@ WRONG: list[tuple[str, int, Any]] = [
 
 def test_a_line_that_is_no_message_is_answered(tmp_path: Path) -> None:
     """Nobody waits for ever, not even for an answer to half a surrogate pair, which JavaScript sends as it is."""
-    with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter")) as process:
-        assert process.stdin
-        assert process.stdout
+    with conversation(tmp_path, f"{ENVIRONMENTS}:counter") as process:
         process.stdin.write(f"nothing yet\n\n \n{HELLO}")
         assert json.loads(process.stdout.readline())["error"]["code"] == -32700
         assert "result" in json.loads(process.stdout.readline())
@@ -207,11 +212,8 @@ def test_a_line_that_is_no_message_is_answered(tmp_path: Path) -> None:
 
 def test_client_that_is_killed_has_no_score_and_leaves_no_noise(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
-    options = command(f"{ENVIRONMENTS}:gated", "--trace", str(file), "--task", "at once", "--split", "train")
-    with conversation(tmp_path, *options) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
+    options = ("--trace", str(file), "--task", "at once", "--split", "train")
+    with conversation(tmp_path, f"{ENVIRONMENTS}:gated", *options) as process:
         process.stdin.write(HELLO)
         process.stdout.readline()
         process.stdin.write(line(1, "tools/call", name="hold", arguments={"gate": "a"}))
@@ -220,7 +222,7 @@ def test_client_that_is_killed_has_no_score_and_leaves_no_noise(tmp_path: Path) 
         process.stdin.close()
         Gates(tmp_path).open("a")
         assert process.wait(SECONDS) == 0
-        (said,) = process.stderr.read().splitlines()
+        (said,) = (tmp_path / "stderr").read_text().splitlines()
         assert "the client is gone" in said
     (trace,) = read_traces(file)
     assert (trace.validity, trace.reason, len(trace.turns)) == ("invalid", "transport_peer_drop", 1)
@@ -228,9 +230,7 @@ def test_client_that_is_killed_has_no_score_and_leaves_no_noise(tmp_path: Path) 
 
 def test_a_repeated_id_is_one_call_and_a_signal_ends_the_episode_in_order(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
-    with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter", "--trace", str(file))) as process:
-        assert process.stdin
-        assert process.stdout
+    with conversation(tmp_path, f"{ENVIRONMENTS}:counter", "--trace", str(file)) as process:
         process.stdin.write(HELLO)
         process.stdout.readline()
         said = []
@@ -246,10 +246,8 @@ def test_a_repeated_id_is_one_call_and_a_signal_ends_the_episode_in_order(tmp_pa
 
 def test_a_call_that_runs_when_the_agent_leaves_is_in_the_record(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
-    options = command(f"{ENVIRONMENTS}:gated", "--trace", str(file), "--task", "at once", "--split", "train")
-    with conversation(tmp_path, *options) as process:
-        assert process.stdin
-        assert process.stdout
+    options = ("--trace", str(file), "--task", "at once", "--split", "train")
+    with conversation(tmp_path, f"{ENVIRONMENTS}:gated", *options) as process:
         process.stdin.write(HELLO)
         process.stdout.readline()
         process.stdin.write(line(1, "tools/call", name="hold", arguments={"gate": "a"}))

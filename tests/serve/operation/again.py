@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tests.serve.environments import Gates
+from tests.serve.forks import Fork
 from tests.serve.operation.raw import ask, result
 from tests.serve.serving import ENVIRONMENTS, SECONDS, environment, ready
 
@@ -74,25 +73,18 @@ class Mortal:
         self.keeps = keeps
         self.variables = variables
         self.port = 0
-        self.process: subprocess.Popen[str] | None = None
+        self.process: Fork | None = None
 
     def start(self, *targets: str) -> Mortal:
         """Start it, the first time on any free port."""
         if self.process is not None:
             self.process.communicate(timeout=SECONDS)
         names = [one if ":" in one else f"{ENVIRONMENTS}:{one}" for one in targets or self.targets]
-        begin = ["-c", f"{self.before}\nfrom quintain.cli import main\nmain()"] if self.before else ["-m", "quintain"]
-        command = [sys.executable, *begin, "serve", *names, "--port", str(self.port)]
-        command += [*(("--journal", str(self.folder / "journal")) if self.keeps else ()), *self.options]
+        arguments = ["serve", *names, "--port", str(self.port)]
+        arguments += [*(("--journal", str(self.folder / "journal")) if self.keeps else ()), *self.options]
+        variables = {**environment(self.folder), **self.variables}
         with (self.folder / "stderr").open("a") as errors:
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env={**environment(self.folder), **self.variables},
-                cwd=self.folder,
-            )
+            self.process = Fork(arguments, stderr=errors, env=variables, cwd=self.folder, before=self.before)
         self.port = int(ready(self.process, self.folder).rpartition(":")[2])
         return self
 
