@@ -71,7 +71,7 @@ def export(
 
     _refuse(kind, out, where=where, as_json=as_json, **chosen)
     if kind in WHOLE:
-        count = write_run(kind, path, out, where)
+        count = write_run(kind, path, out, where=where)
         if as_json:
             console.print_json({"format": kind, "episodes": count, "out": str(out)})
         else:

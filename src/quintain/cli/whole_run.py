@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KINDS = ("table", "run", "otlp")
 
 
-def write_run(kind: str, path: Path, out: Path | None, where: str) -> int:
+def write_run(kind: str, path: Path, out: Path | None, *, where: str) -> int:
     """Writes a run, or the episodes that a filter chooses, to a file or to stdout; returns the number of episodes.
 
     Raises:
