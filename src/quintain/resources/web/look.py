@@ -13,7 +13,7 @@ T = TypeVar("T")
 _NAMED = re.compile(r">([^<>]+)((?:</a>)?</(?:label|button|legend|th)>)")
 
 
-class Look(msgspec.Struct, frozen=True):
+class Look(msgspec.Struct, frozen=True, omit_defaults=True):
     """Variant of a product's pages. Whoever goes by roles, names and records plays them alike.
 
     Attributes:

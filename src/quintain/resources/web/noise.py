@@ -20,7 +20,7 @@ Shown = Any
 """What a tool returns: text, or an `Observation` of it that names the trouble which was planned."""
 
 
-class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Dials, all off by default.
 
     Attributes:
@@ -50,7 +50,7 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 QUIET = Noise()
 
 
-class Met(msgspec.Struct):
+class Met(msgspec.Struct, omit_defaults=True):
     """Record of the noise that a world has met.
 
     Attributes:
