@@ -142,13 +142,14 @@ def _plain(value: Any) -> Any:
 def _print_list(path: Path, where: str, *, as_json: bool) -> None:
     from quintain.record import read_traces
 
+    from .where import rows_where
     from .whole_run import table_of
 
     rows: list[tuple[Any, ...]]
     if where:
         facts = ("n", "task", "member", "attempt", "turns", "score")
         with table_of(path, "--where") as table:
-            rows = [(*map(row.get, facts), console.safe(row["reason"])) for row in table.rows(where)]
+            rows = [(*map(row.get, facts), console.safe(row["reason"])) for row in rows_where(table, where)]
     else:
         traces = enumerate(read_traces(path))
         rows = [(n, t.task, t.member, t.attempt, len(t.turns), t.score, console.safe(t.reason)) for n, t in traces]

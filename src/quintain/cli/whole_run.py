@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from quintain.errors import UsageError
 
 from . import console
+from .where import rows_where
 
 if TYPE_CHECKING:
     from quintain.studio.episodes import EpisodeTable
@@ -34,7 +35,7 @@ def write_run(kind: str, path: Path, out: Path | None, *, where: str) -> int:
                 return _write(_requests(_folder(path)), out)
             if kind == "run":
                 assert out is not None
-                return _write_folder(_folder(path), table.rows(where), out)
+                return _write_folder(_folder(path), rows_where(table, where), out)
             if out is not None and out.suffix == ".parquet":
                 return _write_parquet(table, where, out)
             return _write(_lines_of(table, where), out) - 1
@@ -92,7 +93,7 @@ def _lines_of(table: EpisodeTable, where: str) -> Iterator[str]:
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
     writer.writeheader()
     yield text.getvalue()
-    for row in table.rows(where):
+    for row in rows_where(table, where):
         text.seek(0)
         text.truncate()
         writer.writerow(row)
@@ -117,7 +118,7 @@ def _write_parquet(table: EpisodeTable, where: str, out: Path) -> int:
     from quintain.plugins import package
 
     pa = package("pyarrow", extra="parquet")
-    whole = list(table.rows(where))
+    whole = list(rows_where(table, where))
     arrays = {}
     for name in table.columns:
         values = [row[name] for row in whole]

@@ -18,7 +18,6 @@ agreement    how far reviewers agree
 samples      episodes that several people review, blind
 places       folders in the user's home
 profile      distributions of a task set and its runs
-where        filters, as the page reads them, for the command line
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file

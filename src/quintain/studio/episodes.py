@@ -9,7 +9,6 @@ import msgspec
 
 from .folders import Run
 from .reviews import current
-from .where import where
 
 _FACTS = (
     "n", "task", "member", "attempt", "split", "agent", "seed", "end", "reason", "component", "kind", "score", "turns",
@@ -42,13 +41,12 @@ class EpisodeTable:
                 names |= {f"{kind}.{name}": None for (name,) in run.index.database.execute(query)}
         self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS)
 
-    def rows(self, terms: str = "") -> Iterator[dict[str, Any]]:
-        """Yields a row for each episode that terms of the filter choose, with a value or None for each column.
+    def search(self, text: str) -> list[int]:
+        """Returns the numbers of the episodes that hold a text."""
+        return self._run.index.search(text)[0]
 
-        Raises:
-            UsageError: A term is wrong; see `where`.
-        """
-        is_chosen = where(terms, self.columns, lambda text: self._run.index.search(text)[0])
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yields a row for each episode, with a value or None for each column."""
         labels, owners = self._labels(), self._run.labels.owners()
         with self._run.index.lock:
             found = self._run.index.database.execute(_QUERY).fetchall()
@@ -60,8 +58,7 @@ class EpisodeTable:
             row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
             key = (row["task"], row["member"], row["attempt"])
             row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
-            if is_chosen(row):
-                yield row
+            yield row
 
     def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
         """Returns the labels of people by episode and digest; several are joined by a comma."""

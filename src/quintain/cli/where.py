@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from quintain.errors import UsageError
+
+if TYPE_CHECKING:
+    from quintain.studio.episodes import EpisodeTable
 
 Row = Mapping[str, Any]
 Test = Callable[[Row], bool]
@@ -33,30 +36,25 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def where(text: str, columns: Collection[str], search: Callable[[str], Collection[int]]) -> Test:
-    """Returns a function that tells whether a row of `EpisodeTable` is chosen.
-
-    Args:
-        text: Terms, as in `score<1 tool:crm_search`.
-        columns: Names of the columns.
-        search: Returns the numbers of the episodes that hold a text.
+def rows_where(table: EpisodeTable, text: str) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a table that all terms of a filter hold for, as in `score<1 tool:crm_search`.
 
     Raises:
         UsageError: A term is none, names no column, or compares what is no number.
     """
-    tests = [_term(found, columns, search) for found in _TERM.finditer(text)]
-    return lambda row: all(test(row) for test in tests)
+    tests = [_term(found, table) for found in _TERM.finditer(text)]
+    return (row for row in table.rows() if all(test(row) for test in tests))
 
 
-def _term(found: re.Match[str], columns: Collection[str], search: Callable[[str], Collection[int]]) -> Test:
+def _term(found: re.Match[str], table: EpisodeTable) -> Test:
     minus, quoted, name, sign, in_quotes, bare, lone = found.groups()
     if lone is not None:
         raise UsageError(f'{lone} is not a term; write name:text, name<number or "exact text"')
     if sign is None:
-        held = frozenset(search(_unescaped(quoted)))
+        held = frozenset(table.search(_unescaped(quoted)))
         test: Test = lambda row: row["n"] in held  # noqa: E731
     else:
-        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), columns=columns)
+        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), columns=table.columns)
     return (lambda row: not test(row)) if minus else test
 
 
