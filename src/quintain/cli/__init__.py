@@ -20,6 +20,7 @@ audit_accepted             findings that the author of an environment accepts
 audit_advisor              language model that proposes probes to an audit
 audit_causes               findings of one cause as one finding
 training_rows, parquet, whole_run          contents of exported files
+where                      filters of episodes, as the page of the studio reads them
 training_page              page of a training report
 logs                       logs of other tools as run folders
 folders                    run folders, and the environment of traces
