@@ -10,7 +10,7 @@ import { highlight } from "./marks";
 import { type Kind, Panel } from "./panel";
 import { component, type Criterion, criteria, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { Flags, flagged, type Said as Label, SaidLabels, Verdict, Verdicts } from "./said";
-import { clear, figure, named, Said, Shown } from "./text";
+import { clear, figure, Said, Shown } from "./text";
 import { useAsk } from "./ui";
 
 const BLOCK = 25;
@@ -135,7 +135,7 @@ function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { ra
   ];
   const verdicts = (fits: (one: Reward) => boolean, label: string) => {
     const shown = rewards.filter(fits);
-    return shown.length > 0 && <div>{named(label)}{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>;
+    return shown.length > 0 && <div data-label={label}>{shown.map((reward) => Verdict({ reward, criterion: known.get(reward.name) }))}</div>;
   };
   const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (

@@ -4,12 +4,12 @@ import type { Mark } from "./labels";
 const BLANK = /[ \t\n]/;
 const MOST = 120;
 
-const ROW = ".turn > :is(pre, div)";
-
-// The rows of a turn begin with the name of their text; calls and results have one for each step.
-const name = (row: Element): string => row.querySelector(".name")?.textContent.trim() ?? "";
-const rows = (turn: Element | null): Element[] => [...(turn?.children ?? [])].filter((one) => one.matches(ROW));
-const field = (row: Element) => ({ field: name(row), step: rows(row.parentElement).filter((one) => name(one) === name(row)).indexOf(row) });
+// The rows of a turn have the name of their text as a label; calls and results have one for each step.
+function field(row: Element): { field: string; step: number } {
+  const name = row.getAttribute("data-label") ?? "";
+  const same = [...(row.parentElement?.children ?? [])].filter((one) => one.getAttribute("data-label") === name);
+  return { field: name, step: same.indexOf(row) };
+}
 
 // The texts of a row that are of the record, without names of calls and buttons.
 function texts(row: Element): Text[] {
@@ -17,7 +17,7 @@ function texts(row: Element): Text[] {
   const found: Text[] = [];
   while (walker.nextNode()) {
     const node = walker.currentNode as Text;
-    if (!node.parentElement?.closest(".name, .call, .refused, .flag, button")) found.push(node);
+    if (!node.parentElement?.closest(".call, .refused, .flag, button")) found.push(node);
   }
   return found;
 }
@@ -37,21 +37,20 @@ export function selected(): Mark | undefined {
   if (!selection || selection.isCollapsed) return undefined;
   const range = selection.getRangeAt(0);
   const start = range.startContainer instanceof Element ? range.startContainer : range.startContainer.parentElement;
-  const row = start?.closest(ROW);
+  const row = start?.closest("section.turn > [data-label]");
   if (!row?.contains(range.endContainer)) return undefined;
   const places = [...characters(row)].map(([node, n]) => range.isPointInRange(node, n) && !(node === range.endContainer && n === range.endOffset));
   const [from, to] = [places.indexOf(true), places.lastIndexOf(true) + 1];
   const turn = Number(row.closest("section")?.id.slice(1));
-  const chosen = texts(row).filter((node) => range.intersectsNode(node));
-  const part = (node: Text) => node.data.slice(node === range.startContainer ? range.startOffset : 0, node === range.endContainer ? range.endOffset : undefined);
-  return to > 0 ? { turn, ...field(row), from, to, quote: chosen.map(part).join("").slice(0, MOST) } : undefined;
+  return to > 0 ? { turn, ...field(row), from, to, quote: selection.toString().slice(0, MOST) } : undefined;
 }
 
 // Shows marks on the page, where their turns are drawn.
 export function highlight(marks: Mark[]): void {
   if (!("highlights" in CSS)) return;
   const ranges = marks.flatMap((mark) => {
-    const row = rows(document.getElementById(`t${mark.turn}`)).find((one) => field(one).field === mark.field && field(one).step === mark.step);
+    const rows = [...document.querySelectorAll(`#t${mark.turn} > [data-label]`)];
+    const row = rows.find((one) => field(one).field === mark.field && field(one).step === mark.step);
     const found = row ? [...characters(row)].slice(mark.from, mark.to) : [];
     const [first, last] = [found[0], found.at(-1)];
     if (!first || !last) return [];

@@ -4,7 +4,6 @@ import { useState } from "preact/hooks";
 import type { Content } from "./record";
 
 const LONG = 1200;
-const NAME = 10;
 const SAFE_PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 // Control, zero-width and direction-changing characters, and letters that only look like nothing.
 const UNSEEN =
@@ -29,19 +28,16 @@ interface SaidProps {
 
 // A text whose part beyond LONG is folded; find-in-page opens the fold.
 export function Said({ text, style, before, label }: SaidProps) {
-  return text.length <= LONG * 1.2 ? <pre class={style}>{named(label)}{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
+  return text.length <= LONG * 1.2 ? <pre class={style} data-label={label}>{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
 }
-
-// The name of a text, which stands before it; names are of one width.
-export const named = (label: string | undefined) => label && <span class="name">{label.padEnd(NAME)}</span>;
 
 function Folded({ text, style, before, label }: SaidProps) {
   const [open, setOpen] = useState(false);
   const found = (rest: HTMLElement | null) => { if (rest) rest.onbeforematch = () => setOpen(true); };
   return (
-    <div class={style}>
+    <div class={style} data-label={label}>
       <pre>
-        {named(label)}{before}{marked(text.slice(0, LONG))}
+        {before}{marked(text.slice(0, LONG))}
         <span ref={found} hidden={open ? false : "until-found"} class="rest">{marked(text.slice(LONG))}</span>
       </pre>
       <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -58,8 +54,7 @@ export function Shown({ content = "", raw, label, ...rest }: ShownProps) {
   const said = (text: string, label?: string) => Said({ text: raw ? text : laidOut(text), label, ...rest });
   if (typeof content === "string") return content || rest.before ? said(content, label) : null;
   return (
-    <div class={rest.style}>
-      {named(label)}
+    <div class={rest.style} data-label={label}>
       {content.map((one) => {
         if (one.type === "text") return said(one.text);
         if (!SAFE_PICTURES.has(one.media_type)) return <p class="dim">a picture of the type {clear(one.media_type)}, which is not shown</p>;
