@@ -426,6 +426,8 @@ class Scanner(qn.State):
             "nan": Observation("", {"a": float("nan")}),
             "list": Observation("", typing.cast(Any, [1])),
             "large number": Observation("", {"a": 2**70}),
+            "planned": Observation("busy", {"planned_fault": "rate_limited"}),
+            "fault": Observation("", {"planned_fault": 5}),
             "long": Observation("x" * 20, {"a": "y" * 20}),
         }
         return results[kind]
@@ -459,9 +461,19 @@ def test_data_of_an_observation_is_in_the_step_and_not_in_a_message(kind: str, c
     assert codec.dumps(msgspec.structs.replace(step, data={})) == codec.dumps(Step(step.call, content))
 
 
+def test_trouble_that_a_world_planned_is_the_fault_of_the_step() -> None:
+    assert [scanned(kind).turns[0].steps[0].fault for kind in ("planned", "plain")] == ["rate_limited", None]
+
+
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("object", "object"), ("nan", "nan"), ("list", "Expected `object`"), ("large number", "")],
+    [
+        ("object", "object"),
+        ("nan", "nan"),
+        ("list", "Expected `object`"),
+        ("large number", ""),
+        ("fault", "Expected `str | null`"),
+    ],
 )
 def test_data_that_is_not_plain_is_a_bug_of_the_tool(kind: str, says: str) -> None:
     failure = blamed(scanned(kind))

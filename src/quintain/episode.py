@@ -258,7 +258,7 @@ class Episode(Generic[S]):
         if size > limit:
             raise ValueError(f"tool {call.name!r} returned {size} bytes, max_observation_bytes is {limit}")
         content = content if isinstance(content, str) else codec.loads(encoded, tuple[Block, ...])
-        return Step(call, content, is_error=is_error, fault=data.get("planned_fault"), data=data)
+        return Step(call, content, is_error, msgspec.convert(data.get("planned_fault"), str | None), data)
 
     def _next_fault(self, earlier: Step | None) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""

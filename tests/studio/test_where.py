@@ -18,7 +18,7 @@ from tests.studio.runs import trace, write
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return write(tmp_path / "run", TRACES, ODD)
+    return write(tmp_path / "run", TRACES, b"damaged\n" + ODD)
 
 
 def left(capsys: Any, *arguments: object) -> str:

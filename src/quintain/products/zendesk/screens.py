@@ -35,7 +35,7 @@ Pairs = list[tuple[str, str]]
 Sent = dict[str, list[Any]]
 """What a form sent: the values of each name, texts or (file name, type, bytes)."""
 Faults = dict[str, str]
-"""What is wrong with a form, by field."""
+"""Error messages of a form by field."""
 
 
 # -- forms and tables

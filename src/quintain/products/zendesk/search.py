@@ -20,7 +20,7 @@ from .wire import API, Caller
 
 Clause = tuple[str, list[Any]]
 Asker = tuple[float, int | None]
-"""What terms depend on besides rows: the present time in seconds since epoch, and who asks."""
+"""Present time, in seconds since epoch, and id of the user who asks; terms depend on both besides rows."""
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<key>[A-Za-z_]\w*)(?P<op><=|>=|[:<>]))?(?P<value>"[^"]*"|[^\s"]+)')
 _AGO = re.compile(r"(\d+)(minute|hour|day|week|month|year)s?")

@@ -17,7 +17,7 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 REFUSALS = ("rate_limited", "unavailable", "conflict")
 """Kinds of trouble in which a request is refused."""
 Shown = Any
-"""What a tool returns: text, or an `Observation` of it that names the trouble which was planned."""
+"""Result of a tool: text, or an `Observation` of it that names the planned trouble."""
 
 
 class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
