@@ -185,7 +185,7 @@ def test_judge_that_recovers_gives_its_score() -> None:
     ids=["timeout", "500", "401", "drop", "no JSON", "no choices", "abort"],
 )
 def test_endpoint_in_trouble_is_a_failed_judge(name: str, action: Action, attempts: int, message: str) -> None:
-    traces, server = judged(name, lambda _: action, timeout_s=0.15 if action is hang else 5.0)
+    traces, server = judged(name, lambda _: action, timeout_s=0.5 if action is hang else 5.0)
     assert_failed(traces, "judge_failed")
     assert message in traces[0].failure.message  # type: ignore[union-attr]
     prompts = [one["messages"][1]["content"] for one in server.requests]

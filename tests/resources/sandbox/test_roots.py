@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,21 @@ from quintain.resources.workspace import Workspace
 from tests.resources.sandbox.house import need, run, settled
 
 KEPT_READY = Policy(pool=1)
+LATE = """
+import sys
+from pathlib import Path
+from quintain.resources.sandbox.supervisor import kernel, roots
+kernel.enter_namespaces()
+home = sys.argv[1]
+kernel.mount("tmpfs", home, "tmpfs")
+for name in ("root", "shm", "tmp", "work/late"):
+    Path(f"{home}/1/{name}").mkdir(parents=True)
+kernel.mount("tmpfs", f"{home}/1/work/late", "tmpfs")
+Path(f"{home}/1/work/late/notes.txt").touch()
+root = roots.Root(home)
+root.show(f"{home}/1")
+print(*Path(f"{home}/1/root{roots.HOME}/late").iterdir())
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +118,12 @@ def test_a_root_takes_nothing_of_what_a_program_may_write(is_named: bool) -> Non
         done = run(lambda: box.run(Workspace(), shell=program))
     assert done.out.startswith("9\n"), done
     assert int(done.out.split()[1]) > 100, "its root is on the same file system"
+
+
+def test_a_root_takes_over_what_was_mounted_meanwhile(tmp_path: Path) -> None:
+    # Program files that were mounted while the kernel waited for its lock were missing in the sandbox.
+    said = subprocess.run([sys.executable, "-c", LATE, tmp_path], check=False, capture_output=True, text=True)
+    assert Path(said.stdout.strip()).name == "notes.txt", said.stderr
 
 
 def test_missing_readable_paths_make_the_sandbox_unavailable() -> None:

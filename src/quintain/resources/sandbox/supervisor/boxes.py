@@ -60,17 +60,6 @@ class Owners:
                 return "layers"
         return "stage"
 
-    @property
-    def has_to_renew(self) -> bool:
-        """True if the program does not own files that are added later."""
-        return bool(self.uid) and not self._can_map
-
-    def renew(self, folder: str) -> None:
-        """Makes the program the owner of the files that were added since."""
-        if self.has_to_renew:
-            for inner in Path(f"{folder}/stage").iterdir():
-                kernel.own(str(inner), self.uid)
-
     def _bind(self, source: str, target: str) -> None:
         if not self.uid:
             kernel.mount(source, target, None, flags=kernel.BIND)
@@ -89,6 +78,7 @@ class Box:
         outer: The same of bubblewrap itself, and before it begins of the process that becomes it.
         reason: The limit that ended it; empty when none did.
         ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
+        has_to_renew: True if the program does not own files that are added later.
     """
 
     def __init__(self, number: int, *, group: Group, owners: Owners, root: Root, is_time_fixed: bool) -> None:
@@ -108,6 +98,7 @@ class Box:
             Path(f"{self.folder}/{name}").mkdir()
             Path(f"{self.folder}/{name}").chmod(mode)
         self._layers = owners.layers(self.folder)
+        self.has_to_renew = bool(owners.uid) and self._layers == "stage"
         self._says, speaks = os.pipe()
         waits, self._hold = os.pipe()
         try:
@@ -126,9 +117,15 @@ class Box:
 
     # -- requests
 
+    def renew(self) -> None:
+        """Makes the program the owner of the files that were added since."""
+        if self.has_to_renew:
+            for inner in Path(f"{self.folder}/stage").iterdir():
+                kernel.own(str(inner), self._owners.uid)
+
     def mount(self, what: dict[str, Any]) -> None:
         """Mounts the files of stage/ for the program, and bounds its writes."""
-        self._owners.renew(self.folder)
+        self.renew()
         work, layers = f"{self.folder}/work", self._layers
         if what["lower"] is None:
             kernel.mount(f"{self.folder}/{layers}/{what['upper']}", work, None, flags=kernel.BIND)

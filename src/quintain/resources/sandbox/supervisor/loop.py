@@ -150,10 +150,10 @@ class SupervisorLoop:
         for waiting in fds[1:]:
             with contextlib.suppress(BrokenPipeError):  # It has ended; its status comes by another way.
                 os.write(waiting, b"+")
-        client.say(done="mount", has_to_renew=self._owners.has_to_renew)
+        client.say(done="mount", has_to_renew=client.box.has_to_renew)
 
     def _do_own(self, client: Client, _: dict[str, Any], __: list[int]) -> None:
-        self._owners.renew(client.box.folder)
+        client.box.renew()
         client.say(done="own")
 
     def _do_bound(self, client: Client, words: dict[str, Any], _: list[int]) -> None:

@@ -87,7 +87,9 @@ class Root:
                     _make_place(Path(f"{root}/skeleton{place}"), is_folder=is_folder)
         kernel.mount(tree, root, None, flags=kernel.BIND | kernel.REC)
         for name, place in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
-            kernel.mount(f"{folder}/{name}", root + place, None, flags=kernel.BIND)
+            # The kernel finds the folder before it locks the mounts. Without REC, a mount of the program's files that
+            # comes between the two would stay below this one.
+            kernel.mount(f"{folder}/{name}", root + place, None, flags=kernel.BIND | kernel.REC)
         flags = kernel.NOSUID | kernel.NOEXEC
         kernel.mount("devpts", f"{root}/dev/pts", "devpts", flags=flags, data=_TERMINALS)
 
