@@ -22,9 +22,15 @@ from quintain.trace import Message, Reply, ToolCall
 Real = Callable[[str], Environment[World]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
-@pytest.mark.parametrize(("domain", "cases"), [("retail", 671), ("airline", 221), ("telecom", 819)])
+@pytest.mark.parametrize(
+    ("domain", "cases"),
+    [
+        ("airline", 221),
+        pytest.param("retail", 671, marks=pytest.mark.slow),
+        pytest.param("telecom", 819, marks=pytest.mark.slow),
+    ],
+)
 def test_every_stored_case_agrees(reference_data: Path, domain: str, cases: int, live: int) -> None:
     data = reference_data / "tau2"
     report = conform(domain, data, data / "dev" / f"cases_{domain}.jsonl.gz", live=live, seed=7)
@@ -32,7 +38,8 @@ def test_every_stored_case_agrees(reference_data: Path, domain: str, cases: int,
     assert (report.cases, report.agree) == (cases, cases)
 
 
-@pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
+@pytest.mark.slow
+@pytest.mark.parametrize("live", [1, 64])
 def test_bankings_stored_cases_agree_but_for_texts(reference_data: Path, live: int) -> None:
     """Descriptions of tools and most answers are this project's words; the cases have only their hashes."""
     data = reference_data / "tau2"

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -221,6 +222,7 @@ def test_the_first_ctrl_c_ends_a_tool_that_blocks_the_event_loop(folder: Path) -
     wait_for(0, process, folder / "here")
     while not (folder / "began").exists():
         assert process.poll() is None, process.communicate()
+    time.sleep(0.2)  # A signal in the microseconds before the kernel lets it sleep would wait for 300 s.
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
