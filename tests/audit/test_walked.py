@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,28 @@ def test_probes_share_forks_unless_they_look_at_the_process(walked: AuditContext
     cold = walked.derive("cold")
     cold.cold = True
     assert len(set(places(cold, [WHERE] * 4))) == 4
+
+
+@pytest.mark.parametrize("walked", ["sound"], indirect=True)
+def test_probes_of_the_lowest_rank_get_the_next_core(walked: AuditContext) -> None:
+    done: list[int] = []
+    begun = threading.Event()
+
+    def play(rank: int) -> None:
+        begun.wait()
+        walked.pool.play(WHERE, 20.0, rank=rank)
+        done.append(rank)
+
+    usual = [threading.Thread(target=play, args=(9,)) for _ in range(12 * WORKERS)]
+    for thread in usual:
+        thread.start()
+    begun.set()
+    while not done:  # Now all cores are taken, and the others wait.
+        time.sleep(0.001)
+    play(0)
+    assert done.index(0) < 6 * WORKERS
+    for thread in usual:
+        thread.join()
 
 
 @pytest.mark.parametrize("walked", ["sound"], indirect=True)

@@ -160,6 +160,8 @@ def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list
     """
     _begins(ctx)
     contexts = [ctx.derive(check.id, check) for check in checks]
+    for place, own in enumerate(contexts):
+        own.rank = place
     found: list[list[Finding]] = [[] for _ in checks]
     results: dict[int, CheckResult] = {}
     begun: set[int] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import heapq
 import itertools
 import math
 import os
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
@@ -33,6 +34,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 WORKERS = max(2, os.cpu_count() or 1)
 _IDLE = 3 * WORKERS  # number of idle children to keep
+_THREADS = 32 * WORKERS  # number of probes that can wait for a core; a proof must not queue up behind it
 _SHORTEST_S = 0.5  # shortest time limit of a probe, in seconds, if most of them hang
 LOAD_S = 120.0  # time limit for loading a subject, in seconds
 
@@ -209,6 +211,34 @@ def _environment(context: ProcessContext, folder: str, further: Sequence[str]) -
     return kept | settings | variables(context.days)
 
 
+class _Cores:
+    """Cores that go to the most urgent of those who wait."""
+
+    def __init__(self, count: int) -> None:
+        self._lock, self._free, self._numbers = threading.Lock(), count, itertools.count()
+        self._waiting: list[tuple[int, int, threading.Event]] = []
+
+    @contextlib.contextmanager
+    def one(self, rank: int) -> Generator[None]:
+        """Takes a core, the lowest rank first."""
+        turn = threading.Event()
+        with self._lock:
+            heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
+            self._hand_out()
+        turn.wait()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._free += 1
+                self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._free and self._waiting:
+            self._free -= 1
+            heapq.heappop(self._waiting)[-1].set()
+
+
 class WorkerPool:
     """Pool that plays probes of one subject, several at a time. Thread-safe.
 
@@ -221,8 +251,8 @@ class WorkerPool:
         self._idle: list[Child] = []
         self._kept = _IDLE
         self._store = wire.StartStore()
-        self._executor = ThreadPoolExecutor(2 * WORKERS)
-        self._cores = threading.Semaphore(WORKERS)  # for all probes but those that wait
+        self._executor = ThreadPoolExecutor(_THREADS)
+        self._cores, self._places = _Cores(WORKERS), _Cores(2 * WORKERS)  # the second for probes that wait
         self._played = self._overdue = 0
 
     def describe(self, tasks: int, seconds: float = math.inf) -> About:
@@ -235,19 +265,22 @@ class WorkerPool:
             self._idle.append(child)
         return child.about
 
-    def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = ()) -> Record:
-        return self.play_in_one((probe,), limit, walked)[0]
+    def play(self, probe: Probe, limit: float, walked: tuple[Op, ...] = (), *, rank: int = 0) -> Record:
+        return self.play_in_one((probe,), limit, walked, rank=rank)[0]
 
-    def play_in_one(self, probes: Sequence[Probe], limit: float, walked: tuple[Op, ...] = ()) -> list[Record]:
+    def play_in_one(
+        self, probes: Sequence[Probe], limit: float, walked: tuple[Op, ...] = (), *, rank: int = 0
+    ) -> list[Record]:
         """Plays probes in one fork of a child that has loaded the subject; a record's `died` reports a broken one.
 
+        Of probes that wait for a core, those of the lowest rank go first.
         If the fork dies, or leaves processes, each probe is played again in a fork of its own.
         The child has played the ops in `walked` once, and nothing else. If half of the probes hang, the limit is
         halved step by step; proofs are played in fresh processes, which always have the whole limit.
         """
         leaving: Child | None = None
         try:
-            with self._core(probes):
+            with self._core(probes, rank):
                 leaving = child = self._take(probes, walked if probes[0].context == HOME else ())
                 with self._lock:
                     hangs = self._overdue > 1 and 2 * self._overdue >= self._played
@@ -264,12 +297,12 @@ class WorkerPool:
             if leaving is not None:
                 leaving.close()
         is_whole = len(probes) == 1 or not (records[-1].died or records[-1].left)
-        return records if is_whole else [self.play(probe, limit, walked) for probe in probes]
+        return records if is_whole else [self.play(probe, limit, walked, rank=rank) for probe in probes]
 
-    def fresh(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+    def fresh(self, probes: Sequence[Probe], limit: float, *, rank: int = 0) -> list[Record]:
         """Plays probes of one context in forks of a process that has played nothing."""
         records: list[Record] = []
-        with self._core(probes), Child(self.subject, probes[0].context, self._store) as child:
+        with self._core(probes, rank), Child(self.subject, probes[0].context, self._store) as child:
             for probe in probes:
                 try:
                     records.append(child.play(probe, limit))
@@ -277,12 +310,12 @@ class WorkerPool:
                     records.append(Record(probe.ops, (), str(error)))
         return records
 
-    def _core(self, probes: Sequence[Probe]) -> contextlib.AbstractContextManager[object]:
-        """Returns a context in which one of the cores is taken; probes that wait take none."""
-        return contextlib.nullcontext() if any(waits(probe.ops) for probe in probes) else self._cores
+    def _core(self, probes: Sequence[Probe], rank: int) -> contextlib.AbstractContextManager[object]:
+        """Returns a context in which one of the cores is taken; probes that wait take none of them."""
+        return (self._places if any(waits(probe.ops) for probe in probes) else self._cores).one(rank)
 
     def each(self, play: Callable[[T], R], some: Sequence[T]) -> list[R]:
-        """Plays probes by a function, `WORKERS` and those that wait at a time; returns records in the same order."""
+        """Plays probes by a function, as many at a time as there are cores for; returns records in the same order."""
         return list(self._executor.map(play, some))
 
     def _take(self, probes: Sequence[Probe], walked: tuple[Op, ...]) -> Child:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COLD = frozenset({"races", "reset_leak", "stale_cache"})
 """Classes of bugs that the first episode of a process may show and later ones not."""
+_PROOF = -1  # rank of probes that prove an error, which is told at once
 _IN_ONE = 8  # most probes that share a fork
 _OF_THE_PROCESS = frozenset({"ask", "inject", "resources", "together", "wait"})
 _CONFIDENCES: tuple[Confidence, ...] = ("hint", "likely", "proven")  # from the lowest to the highest
@@ -62,6 +63,7 @@ class AuditContext:
         limit: Seconds that one probe may take.
         check: The check that uses this context, if any.
         cold: Its probes are played in processes that have played no episode: see `COLD`.
+        rank: Its probes get a core before those of a higher one; proofs before all.
         heavy: Number of tasks that were left out because they take too long to make or to read.
         rng: Random source of this context.
         saw: Is called with each finding of a check as soon as it is made.
@@ -76,7 +78,7 @@ class AuditContext:
         self.digest = about.fingerprint
         self.check: Check | None = None
         self.probes = self.comparisons = 0
-        self.cold, self.heavy = False, 0
+        self.cold, self.heavy, self.rank = False, 0, 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.saw: Callable[[Finding], None] = lambda finding: None
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
@@ -261,7 +263,9 @@ class AuditContext:
 
     def _each(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
         def play(part: Sequence[Probe]) -> list[Record]:
-            return self._whole(lambda seconds: self.pool.play_in_one(part, seconds, self._walked), limit)
+            return self._whole(
+                lambda seconds: self.pool.play_in_one(part, seconds, self._walked, rank=self.rank), limit
+            )
 
         return list(itertools.chain.from_iterable(self.pool.each(play, self._parts(probes))))
 
@@ -281,7 +285,7 @@ class AuditContext:
         return () if self.cold else self._shared.walked
 
     def _in_time(self, probe: Probe, limit: float | None, walked: tuple[Op, ...]) -> Record:
-        return self._whole(lambda seconds: [self.pool.play(probe, seconds, walked)], limit)[0]
+        return self._whole(lambda seconds: [self.pool.play(probe, seconds, walked, rank=self.rank)], limit)[0]
 
     def _whole(self, play: Callable[[float], list[Record]], limit: float | None = None) -> list[Record]:
         """Plays probes; raises OutOfTime if the budget is spent, or ended one of them instead of its limit."""
@@ -305,7 +309,9 @@ class AuditContext:
             groups.setdefault(key, []).append(place)
 
         def play(places: list[int]) -> list[Record]:
-            return self._whole(lambda seconds: self.pool.fresh([every[place] for place in places], seconds))
+            return self._whole(
+                lambda seconds: self.pool.fresh([every[place] for place in places], seconds, rank=_PROOF)
+            )
 
         played = zip(groups.values(), self.pool.each(play, list(groups.values())), strict=True)
         found = {place: record for places, records in played for place, record in zip(places, records, strict=True)}
