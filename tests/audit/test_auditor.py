@@ -140,7 +140,7 @@ async def read(outcome: qn.EpisodeView[Desk]) -> float:
 
 def make(index: int) -> qn.Task[Desk]:
     db = Database("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
-    rows = 40_000 if index % 3 == 2 else 10
+    rows = 40_000 if index == 2 else 10
     db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
                "INSERT INTO notes SELECT i, hex(zeroblob(1000)) FROM n", rows)
     return qn.Task(id=f"t{index}", prompt="Count.", start=lambda: Desk(db=db), solution=[("count", {})])
@@ -158,8 +158,8 @@ env = qn.Environment(
 
 def test_a_budget_leaves_out_tasks_with_large_databases(tmp_path: Path) -> None:
     (tmp_path / "sizes.py").write_text(SIZES)
-    subject, light = Subject(f"{tmp_path / 'sizes.py'}:env"), ["t0", "t1", "t3", "t4", "t6", "t7"]
-    for budget, wanted, rest in ((600.0, light, [1, 3, 4, 6]), (None, [f"t{i}" for i in range(9)], list(range(1, 8)))):
+    subject, light = Subject(f"{tmp_path / 'sizes.py'}:env"), [f"t{i}" for i in range(9) if i != 2]
+    for budget, wanted, rest in ((600.0, light, [1, 3, 4, 5, 6, 7]), (None, [f"t{i}" for i in range(9)], list(range(1, 8)))):
 
         def looks(ctx: AuditContext, wanted: list[str] = wanted, rest: list[int] = rest) -> Iterator[None]:
             assert list(ctx.tasks) == wanted

@@ -36,7 +36,7 @@ def faults(trace: qn.Trace) -> list[str]:
 
 
 @pytest.mark.parametrize("dial", DIALS)
-@pytest.mark.parametrize("interface", ["api", "pages"])
+@pytest.mark.parametrize("interface", ["api", pytest.param("pages", marks=pytest.mark.slow)])
 def test_oracle_scores_one_under_a_dial(dial: str, interface: str) -> None:
     env = make(interface=interface, **DIALS[dial])
     places = range(len(FAMILIES))
