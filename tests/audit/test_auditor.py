@@ -159,7 +159,10 @@ env = qn.Environment(
 def test_a_budget_leaves_out_tasks_with_large_databases(tmp_path: Path) -> None:
     (tmp_path / "sizes.py").write_text(SIZES)
     subject, light = Subject(f"{tmp_path / 'sizes.py'}:env"), [f"t{i}" for i in range(9) if i != 2]
-    for budget, wanted, rest in ((600.0, light, [1, 3, 4, 5, 6, 7]), (None, [f"t{i}" for i in range(9)], list(range(1, 8)))):
+    for budget, wanted, rest in (
+        (600.0, light, [1, 3, 4, 5, 6, 7]),
+        (None, [f"t{i}" for i in range(9)], list(range(1, 8))),
+    ):
 
         def looks(ctx: AuditContext, wanted: list[str] = wanted, rest: list[int] = rest) -> Iterator[None]:
             assert list(ctx.tasks) == wanted
