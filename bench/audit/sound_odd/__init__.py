@@ -1,1 +1,1 @@
-"""Sound environments of four authors, opened only after the laws of the audit are frozen."""
+"""Sound environments whose designs are unusual, and documented."""

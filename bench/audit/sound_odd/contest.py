@@ -50,7 +50,7 @@ class Contest:
             },
             {
                 "name": "submit",
-                "description": "Submit a bag as an attempt; there is no limit of attempts. Returns its points, the sum "
+                "description": "Submit a bag as an attempt; their number has no limit. Returns its points, the sum "
                 f"of its values, or 0 if it weighs more than {LIMIT} kilograms; and your best attempt, which counts.",
                 "parameters": {"type": "object", "properties": {"items": items}, "required": ["items"]},
             },
@@ -87,11 +87,11 @@ class Contest:
 
     def _submit(self, items):
         if type(items) is not list or not items or any(type(item) is not str for item in items):
-            return {"error": "items must be a list of one or more names; this is no attempt"}
+            return {"error": "items must be a list of one or more names; it does not count"}
         if unknown := [item for item in items if item not in self._rows()]:
-            return {"error": f"no item {unknown[0]!r}; there are {', '.join(self._rows())}; this is no attempt"}
+            return {"error": f"no item {unknown[0]!r}; there are {', '.join(self._rows())}; it does not count"}
         if len(set(items)) < len(items):
-            return {"error": "an item occurs twice; this is no attempt"}
+            return {"error": "an item occurs twice; it does not count"}
         self.attempts.append({"items": [*items], "points": points(self.contest, items)})
         return {"attempt": len(self.attempts), "points": self.attempts[-1]["points"], "best": self._best()}
 

@@ -83,14 +83,14 @@ class Calendar(qn.State):
 
     @qn.tool
     def cancel(self, meeting: str) -> str:
-        """Cancel a meeting; it is no longer listed.
+        """Cancel a meeting; it is not listed any more.
 
         Args:
             meeting: Its id, such as M1.
         """
         left = [one for one in self.meetings if one.id != meeting]
         if len(left) == len(self.meetings):
-            raise qn.ToolError(f"there is no meeting {meeting!r}")
+            raise qn.ToolError(f"unknown meeting {meeting!r}")
         self.meetings = left
         return f"{meeting} is cancelled"
 
@@ -111,7 +111,7 @@ def tasks(split: str) -> list[qn.Task[Calendar]]:
     for n, (title, people, days, hours, colour, (day, start)) in enumerate(JOBS, 1):
         likes = f"Somebody likes {colour}, but the colour does not matter." if colour else "Choose any colour."
         prompt = (
-            f"Book one meeting {title!r} of {hours} hours with exactly {', '.join(people)}, on {' or '.join(days)}, at "
+            f"Book one meeting {title!r} of {hours} h with exactly {', '.join(people)}, on {' or '.join(days)}, at "
             f"any time at which all are free. {likes} Capitals of the title do not matter. No other meeting is booked."
         )
         call = {"title": title, "people": people, "day": day, "start": start, "hours": hours}

@@ -6,7 +6,7 @@ import msgspec
 
 import quintain as qn
 
-Key = Annotated[str, msgspec.Meta(pattern=r"^[a-z_]{1,20}\Z")]
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
 Value = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
 START = {"colour": "teal", "gold": "79", "silver": "47", "answer_count": "3"}
 
@@ -24,10 +24,10 @@ class Notes(qn.State):
         """Read the value of a key.
 
         Args:
-            key: 1 to 20 small letters and underscores.
+            key: 1 to 20 characters.
         """
         if key not in self.kept:
-            raise qn.ToolError(f"there is no key {key!r}")
+            raise qn.ToolError(f"unknown key {key!r}")
         return self.kept[key]
 
     @qn.tool
@@ -35,7 +35,7 @@ class Notes(qn.State):
         """Keep a value under a key; it replaces what stood there.
 
         Args:
-            key: 1 to 20 small letters and underscores.
+            key: 1 to 20 characters.
             value: 1 to 40 characters.
         """
         self.kept[key] = value
@@ -46,7 +46,7 @@ class Notes(qn.State):
         """Delete a key and its value.
 
         Args:
-            key: 1 to 20 small letters and underscores.
+            key: 1 to 20 characters.
         """
         value = self.get(key)
         del self.kept[key]

@@ -7,7 +7,7 @@ import msgspec
 import quintain as qn
 
 Card = Literal["red", "blue", "grey"]
-Digits = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{4}\Z")]
+Digits = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}$", max_length=4)]
 Amount = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 PINS = {"red": "4096", "blue": "1815", "grey": "7203"}
 TRIES = 3

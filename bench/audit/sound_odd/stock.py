@@ -6,7 +6,7 @@ import msgspec
 
 import quintain as qn
 
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z]{1,20}\Z")]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Shelf = Literal["A", "B", "C"]
 
@@ -47,7 +47,7 @@ class Warehouse(qn.State):
         An article that the warehouse does not know has stock 0 and country "unknown".
 
         Args:
-            article: Its name, 1 to 20 small letters.
+            article: Its name, 1 to 20 characters.
         """
         ordered = self.orders.get(article, 0)
         if article not in self.rows:
@@ -82,7 +82,7 @@ class Warehouse(qn.State):
         """Order pieces of an article, known or not; they add to what is on order, and do not arrive today.
 
         Args:
-            article: Its name, 1 to 20 small letters.
+            article: Its name, 1 to 20 characters.
             count: How many, 1 to 1000.
         """
         self.orders[article] = self.orders.get(article, 0) + count
