@@ -62,6 +62,8 @@ class Bank(qn.State):
     def refund(self, customer: Customer, amount: Amount) -> str:
         """Refund money of the shop. It leaves the shop at once, and is pending until `settle` or the next day.
 
+        A frozen shop cannot refund.
+
         Args:
             customer: Who gets it; the account may be frozen.
             amount: How much, 1 to 10000; at most the balance of the shop.

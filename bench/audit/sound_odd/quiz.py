@@ -41,7 +41,7 @@ class Quiz(qn.State):
         """Read the current question and its number."""
         if self.over():
             raise qn.ToolError("the quiz is over")
-        return f"{len(self.given) + 1} of {len(self.words)}: what means {self.words[len(self.given)]}?"
+        return f"{len(self.given) + 1} of {len(self.words)}: what does {self.words[len(self.given)]} mean?"
 
     @qn.tool
     def answer(self, text: Text) -> str:
