@@ -15,7 +15,7 @@ from quintain.audit.kernel.loader import Subject
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-FOLDERS = ("sound", "sound_later")
+FOLDERS = ("sound", "sound_later", "sound_odd")
 """Folders of worlds; `worlds` says what their modules hold."""
 
 

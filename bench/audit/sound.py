@@ -3,10 +3,10 @@
     python bench/audit/sound.py [--only TEXT] [--all] [--jobs N] [--budget SECONDS] [--out FILE] [--json]
 
 The subjects are the built-in environments (`coding` with --all only), the clean worlds of `seeded/`, the worlds of
-`sound/`, `sound_later/` and `blind/`, and public environments of Gymnasium, Reasoning Gym, verifiers and OpenEnv
-(`_sound_public.toml`). Public packages are installed from the registry, each list of requirements in an environment of
-its own under `$QUINTAIN_CACHE/peers`. Environments of OpenEnv's repository are in no registry: `$QUINTAIN_OPENENV_ENVS`
-names a checkout's folder `envs`. What cannot be had is skipped, with the reason.
+`sound/`, `sound_later/`, `sound_odd/` and `blind/`, and public environments of Gymnasium, Reasoning Gym, verifiers and
+OpenEnv (`_sound_public.toml`). Public packages are installed from the registry, each list of requirements in an
+environment of its own under `$QUINTAIN_CACHE/peers`. Environments of OpenEnv's repository are in no registry:
+`$QUINTAIN_OPENENV_ENVS` names a checkout's folder `envs`. What cannot be had is skipped, with the reason.
 
 A finding is *false* unless the corpus lists it as a true one, with a reproduction. No proven error may be false.
 Warnings are all other findings but notes and hints; there may be 0.3 false ones per world. The exit status is 1 if

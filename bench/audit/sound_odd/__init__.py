@@ -1,0 +1,1 @@
+"""Sound environments whose designs are unusual, and documented."""
