@@ -174,6 +174,16 @@ def test_a_solution_below_full_marks_is_explained_and_fails_the_run(folder: Path
     assert call("run", "library.py", "--agent", "noop").status == 0
 
 
+def test_criteria_at_their_maximum_are_not_called_below_it(folder: Path, call: Call) -> None:
+    path = write(folder)
+    path.write_text(
+        path.read_text().replace("@qn.reward\n", "@qn.reward(high=0.9)\n").replace("return float(", "return 0.9 * (")
+    )
+    ended = call("run", "library.py")
+    assert "t-0: score 0.9; each criterion is at its maximum, so no episode has more; the agent answered" in ended.err
+    assert ended.status == 1
+
+
 def test_a_script_plays_its_file_in_each_episode(folder: Path, call: Call) -> None:
     write(folder, SOLUTION="None")
     (folder / "script.json").write_text('{"t-1": {"calls": []}, "*": {"calls": [["lend", {"book": "b"}]]}}')

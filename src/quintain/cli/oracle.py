@@ -62,10 +62,15 @@ def check_solutions(env: Environment[Any], tasks: Iterable[Task[Any]]) -> None:
                 raise UsageError(f"{which} with {short(arguments)}: {error}; its parameters: {known}") from error
 
 
-def unsolved(path: Path) -> list[Unsolved]:
-    """Returns the valid episodes of a run folder that have less than full marks, except those with injected faults."""
+def unsolved(path: Path, best: dict[str, float]) -> list[Unsolved]:
+    """Returns the valid episodes of a run folder that have less than full marks, except those with injected faults.
+
+    Args:
+        path: The run folder.
+        best: Maximum of each criterion, weight included.
+    """
     return [
-        _explained(trace)
+        _explained(trace, best)
         for trace in read_traces(path)
         if trace.score is not None
         and trace.score < SOLVED
@@ -81,13 +86,14 @@ def explain(found: Sequence[Unsolved]) -> str:
             *(f"refused {text}" for text in one.refused),
             *(f"{name} is below its maximum" for name in one.below),
         ]
-        lines.append(f"  {one.task}: score {number(one.score)}; {'; '.join(reasons) or one.reason}")
+        why = "; ".join(reasons) or f"each criterion is at its maximum, so no episode has more; {one.reason}"
+        lines.append(f"  {one.task}: score {number(one.score)}; {why}")
     if len(found) > _SHOWN:
         lines.append(f"  and {len(found) - _SHOWN} more")
     return "\n".join([*lines, "Correct the solutions or the verifier, or accept this with --allow-partial."])
 
 
-def _explained(trace: Trace) -> Unsolved:
+def _explained(trace: Trace, best: dict[str, float]) -> Unsolved:
     refused = [
         f"{step.call.name}({clipped(step.call.arguments, _TEXT)}): {clipped(plain(step.observation), _TEXT)}"
         for turn in trace.turns
@@ -95,4 +101,4 @@ def _explained(trace: Trace) -> Unsolved:
         if step.is_error
     ]
     texts = [safe(text) for text in refused]
-    return Unsolved(trace.task, trace.member, trace.score or 0.0, texts, why_not_one(trace, {}), safe(trace.reason))
+    return Unsolved(trace.task, trace.member, trace.score or 0.0, texts, why_not_one(trace, best), safe(trace.reason))

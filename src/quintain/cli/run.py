@@ -77,6 +77,8 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
     JSONL, CSV or Parquet file, whose rows --scorer scores. Each finished episode is on disk before it counts: a run
     that was interrupted, or even killed, goes on with --resume.
     """
+    from quintain.studio.watch import maxima
+
     from . import oracle
     from .plan import RunArguments, plan
     from .selection import ORACLE
@@ -85,7 +87,7 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
     place = chosen.place()
     started = time.perf_counter()
     played, before = _play(chosen, place, invocation.arguments)
-    unsolved = oracle.unsolved(place) if chosen.wanted.agent == ORACLE else []
+    unsolved = oracle.unsolved(place, maxima(chosen.env.verifier)) if chosen.wanted.agent == ORACLE else []
     facts = {
         "environment": chosen.env.name,
         "split": chosen.split,

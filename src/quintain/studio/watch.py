@@ -64,12 +64,13 @@ async def watch(env: Environment[S], task: Task[S], trace: Trace) -> StepChanges
     places = [(turn.index, n) for turn in again.turns for n in range(len(turn.steps))]
     steps = dict(zip(places, seen, strict=False))
     known = {place: found for place, found in steps.items() if diverged is None or place[0] < diverged}
-    return StepChanges(known, diverged, {c.name: _best(c) for c in env.verifier.criteria})
+    return StepChanges(known, diverged, maxima(env.verifier))
 
 
-def _best(criterion: Criterion[Any]) -> float:
-    ends = (0.0, 1.0) if criterion.normalize else (criterion.low, criterion.high)
-    return max(criterion.weight * end for end in ends)
+def maxima(verifier: Verifier[Any]) -> dict[str, float]:
+    """Returns the maximum of each criterion, weight included."""
+    ends = {c.name: (0.0, 1.0) if c.normalize else (c.low, c.high) for c in verifier.criteria}
+    return {c.name: max(c.weight * end for end in ends[c.name]) for c in verifier.criteria}
 
 
 def _pairs(trace: Trace, again: Trace) -> list[tuple[Turn, Turn | None]]:
