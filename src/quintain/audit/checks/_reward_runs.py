@@ -184,7 +184,8 @@ def try_ways(player: Player, on: str, value: Any) -> list[Any]:
             found.append(Run(paid, errors))
             continue
         end = track.do(state()).value
-        touched = differences(start, end, value["volatile"])
+        pairs = differences(start, end, value["volatile"]).items()
+        touched = {path: pair for path, pair in pairs if pair[0] != MISSING or str(pair[1]).lower() not in _NOTHING}
         made = tuple(path for path, (old, _) in touched.items() if old == MISSING)
         lacks = tuple(tuple(path) for path, item in value["wanted"] if at(end, path) != item)
         found.append(Run(paid, errors, lacks, tuple(touched), made))
@@ -276,6 +277,7 @@ def places(pairs: Pairs, most: int = 4) -> str:
     return ", ".join("/".join(path) for path, _ in pairs[:most])
 
 
+_NOTHING = ("", "none", "null", "[]", "{}")  # what a field says that holds nothing, which is no record
 _CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
 """Fields that time itself changes; their changes are not part of any work."""
 

@@ -116,7 +116,7 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     known = {task: fact for task, fact in facts(ctx).items() if fact.solution == "known"}
     if not known and all(fact.solution == "none" for fact in facts(ctx).values()):
         raise ctx.not_checked("no task has a solution")
-    top = max([TOP, *(fact.full for fact in known.values() if fact.full is not None)])
+    top = max([min(TOP, ctx.attribute("best", TOP)), *(fact.full for fact in known.values() if fact.full is not None)])
     other_fields = beyond(ctx)
     ctx.count_comparisons(len(ctx.tasks) + len(other_fields))
     known |= {task: fact for task, fact in other_fields.items() if fact.solution == "known"}

@@ -35,7 +35,7 @@ GIVEN = {
 }  # fmt: skip
 """Arguments of the methods that take any."""
 MAX_TASKS = 1_000_000
-ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
+ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models", "best")
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -28,6 +28,7 @@ from quintain.harness import Model, Request
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
+from quintain.verifier import Verifier
 
 from . import judging, loops, world
 from .failure import SubjectFailure
@@ -112,7 +113,8 @@ class _AgentRequest(BaseException):
 class NativeSubject:
     """Session on an Episode with the plain subject's methods. Not thread-safe.
 
-    `budget` is the most calls of an episode; one that begins while `is_roomy` has no such limit.
+    `budget` is the most calls of an episode; one that begins while `is_roomy` has no such limit. `best` is the highest
+    score that the criteria declare.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
@@ -121,6 +123,7 @@ class NativeSubject:
         self.shelf, self.is_roomy, self._calls = shelf, False, 0
         self._episode: Episode[Any] | None = None
         self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
+        self.best = _best(env.verifier)
         for name, owner in ((name, owner) for name in DECLARED for owner in (env.state, env)):
             if hasattr(owner, name):
                 setattr(self, name, getattr(owner, name))  # The environment's own comes last.
@@ -373,6 +376,15 @@ def _shown(content: Content) -> Any:
     if isinstance(content, str):
         return content
     return [{"text": block.text} if isinstance(block, Text) else world.plain(block) for block in content]
+
+
+def _best(verifier: Verifier[Any]) -> float:
+    ends = [
+        max(c.weight * end for end in ((0.0, 1.0) if c.normalize else (c.low, c.high)))
+        for c in verifier.criteria
+        if c.level in (Level.TRAJECTORY, Level.GROUP)
+    ]
+    return sum(ends) if verifier.combine == "sum" else math.prod(ends)
 
 
 def _contract(tool: Tool) -> dict[str, Any]:
