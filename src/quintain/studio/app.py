@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from quintain import __version__, codec
 from quintain.errors import UsageError
 
-from .access import Guard
+from .access import Guard, OwnerOf
 from .folders import Run, Runs
 from .page import TYPES, built, page
 from .replays import Replays, Unplayable
@@ -42,7 +42,14 @@ _MOST_SAVED = 500
 
 
 def build(
-    runs: Runs, secret: str, port: int, *, reviewer: str | None = None, replays: Replays | None = None
+    runs: Runs,
+    secret: str,
+    port: int,
+    *,
+    hosts: Iterable[str] = (),
+    owner_of: OwnerOf | None = None,
+    reviewer: str | None = None,
+    replays: Replays | None = None,
 ) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
@@ -50,6 +57,8 @@ def build(
         runs: The runs that it shows.
         secret: The token that a request must bring.
         port: Port at which it is asked.
+        hosts: Names under which it is asked, besides those of this machine; each with the port if it is sent.
+        owner_of: Check of keys, in place of the token; the owner of the key is the reviewer.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         replays: Replays that show what steps changed; by default of installed environments.
     """
@@ -73,7 +82,7 @@ def build(
     routes = [Route(path, answer) for path, answer in answers.items()]
     routes += ReviewRoutes(runs, reviewer or "").routes()
     app = Starlette(routes=routes, exception_handlers={UsageError: _wrong})
-    return Guard(app, secret, port, writes=reviewer is not None)
+    return Guard(app, secret, port, hosts=hosts, owner_of=owner_of, writes=reviewer is not None)
 
 
 async def _wrong(request: Request, error: Exception) -> Response:

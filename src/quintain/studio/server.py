@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -24,6 +24,9 @@ def serve(
     places: Sequence[Path],
     *,
     port: int,
+    host: str = ADDRESS,
+    names: Collection[str] = (),
+    owner_of: access.OwnerOf | None = None,
     env: str | None = None,
     reviewer: str | None = None,
     ready: Callable[[str], None],
@@ -33,20 +36,27 @@ def serve(
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        host: Address to listen on; pages are answered under this name.
+        names: Further values of the header `Host`, such as the name of a proxy.
+        owner_of: Check of keys; None for an address of this machine, where a token gives access.
         env: Environment to replay episodes with, in place of those that runs name.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
-        UsageError: The folders hold no run, the page is not built, or the port is taken.
+        UsageError: The folders hold no run, the page is not built, or the address cannot be listened on.
     """
     built("studio.js")
     runs = Runs(places, indexes())
     try:
-        line = socket.create_server((ADDRESS, port))
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        line = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --host or --port"
+        ) from error
     port = line.getsockname()[1]
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
     replays = Replays(env)
@@ -54,10 +64,10 @@ def serve(
     class ReadyServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            ready(f"http://{ADDRESS}:{port}/?token={secret}")
+            ready(f"http://{place}/" if owner_of else f"http://{place}/?token={secret}")
 
     config = uvicorn.Config(
-        build(runs, secret, port, reviewer=reviewer, replays=replays),
+        build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays),
         log_level="warning",
         access_log=False,
         lifespan="off",
