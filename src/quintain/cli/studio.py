@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     shell_complete=completion.environments,
     help="Environment to replay episodes with; its code is imported.  [default: what run.json names, if installed]",
 )
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    multiple=True,
+    help="JSON lines with task, member and attempt, whose other fields become columns of the run; repeatable.",
+)
 @click.option("--reviewer", metavar="NAME", help="Name in your reviews.  [default: git's user.name, else the login]")
 @click.option("--read-only", is_flag=True, help="Refuse reviews: write nothing.")
 @options.opens

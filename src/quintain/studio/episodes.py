@@ -28,7 +28,8 @@ class EpisodeTable:
 
     Attributes:
         columns: Names of the columns in their order: facts, `reward.*`, `tag.*`, `tool.*` with its number of calls, and
-            the labels of people (`label`, `mode`, `by`) and programs (`owner`).
+            the labels of people (`label`, `mode`, `by`) and programs (`owner`, `label.*`).
+        texts: Those of `label.*` that hold texts.
     """
 
     def __init__(self, run: Run) -> None:
@@ -39,7 +40,9 @@ class EpisodeTable:
             query = f"SELECT DISTINCT key FROM episode, json_each(episode.{column}) ORDER BY key"  # noqa: S608
             with run.index.lock:
                 names |= {f"{kind}.{name}": None for (name,) in run.index.database.execute(query)}
-        self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS)
+        self._programs = run.labels.columns()
+        self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS, *self._programs)
+        self.texts = {n for n, found in self._programs.items() if any(isinstance(one, str) for one in found.values())}
 
     def search(self, text: str) -> list[int]:
         """Returns the numbers of the episodes that hold a text."""
@@ -58,6 +61,7 @@ class EpisodeTable:
             row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
             key = (row["task"], row["member"], row["attempt"])
             row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
+            row |= {name: values.get(key) for name, values in self._programs.items()}
             yield row
 
     def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:

@@ -28,6 +28,7 @@ def serve(
     names: Collection[str] = (),
     owner_of: access.OwnerOf | None = None,
     env: str | None = None,
+    labels: Sequence[Path] = (),
     reviewer: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
@@ -40,6 +41,7 @@ def serve(
         names: Further values of the header `Host`, such as the name of a proxy.
         owner_of: Check of keys; None for an address of this machine, where a token gives access.
         env: Environment to replay episodes with, in place of those that runs name.
+        labels: Files with labels of the run, if it is only one.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
@@ -47,7 +49,7 @@ def serve(
         UsageError: The folders hold no run, the page is not built, or the address cannot be listened on.
     """
     built("studio.js")
-    runs = Runs(places, indexes())
+    runs = Runs(places, indexes(), labels)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         line = socket.create_server((host, port), family=family)
