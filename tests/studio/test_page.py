@@ -281,6 +281,24 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     browser.until("document.querySelector('tbody tr')")
 
 
+def test_a_file_without_parts_says_so(browser: Reading, home: Path, address: str) -> None:
+    out, parts = home / "without.html", "reasons,prompts,names"
+    arguments = ["--format", "html", "--where", 'task:"lend 5" member=2', "--without", parts, "--canary", "canary 7"]
+    subprocess.run(
+        command("export", home / "runs" / "a run", *arguments, "--out", out), check=True, capture_output=True
+    )
+    browser.open(out)
+    browser.until("document.querySelectorAll('section.turn').length === 23")
+    shown = browser.run("document.body.innerText")
+    assert "Left out: reasons, prompts, names." in shown
+    assert "canary 7" in shown
+    assert "(left out)" in shown
+    assert browser.complaints() == []
+    browser.events.clear()
+    browser.show(address)
+    browser.until("document.querySelector('tbody tr')")
+
+
 def quiet(browser: Reading) -> bool:
     """True if no screen loaded anything from elsewhere, and the policy refused nothing."""
     hosts = {url.split("/")[2] for url in browser.requests() if not url.startswith("data:")}

@@ -21,7 +21,8 @@ profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file
-access       token, hosts and origins that are admitted, headers of answers
+sent         episodes as one HTML file, without what must stay here
+access       token, keys, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
 review_routes  those of reviews, samples and the taxonomy
 server       socket, address and uvicorn

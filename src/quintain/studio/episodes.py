@@ -27,13 +27,14 @@ class EpisodeTable:
     """All episodes of a run.
 
     Attributes:
+        run: The run.
         columns: Names of the columns in their order: facts, `reward.*`, `tag.*`, `tool.*` with its number of calls, and
             the labels of people (`label`, `mode`, `by`) and programs (`owner`, `label.*`).
         texts: Those of `label.*` that hold texts.
     """
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self.run = run
         run.index.update()
         names: dict[str, None] = {}
         for kind, column in (("reward", "rewards"), ("tag", "tags"), ("tool", "tools")):
@@ -46,13 +47,13 @@ class EpisodeTable:
 
     def search(self, text: str) -> list[int]:
         """Returns the numbers of the episodes that hold a text."""
-        return self._run.index.search(text)[0]
+        return self.run.index.search(text)[0]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yields a row for each episode, with a value or None for each column."""
-        labels, owners = self._labels(), self._run.labels.owners()
-        with self._run.index.lock:
-            found = self._run.index.database.execute(_QUERY).fetchall()
+        labels, owners = self._labels(), self.run.labels.owners()
+        with self.run.index.lock:
+            found = self.run.index.database.execute(_QUERY).fetchall()
         for *facts, rewards, tags, tools in found:
             row: dict[str, Any] = dict.fromkeys(self.columns)
             row |= zip(_FACTS, facts, strict=True)
@@ -67,7 +68,7 @@ class EpisodeTable:
     def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
         """Returns the labels of people by episode and digest; several are joined by a comma."""
         found: dict[tuple[str, int, int, str], list[tuple[str, str, str]]] = {}
-        for one in current(self._run.reviews.all()[0]):
+        for one in current(self.run.reviews.all()[0]):
             if one.mark is not None:
                 continue
             suffix = " (inherited)" if one.kind == "inherited" else ""
