@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quintain.studio.episodes import EpisodeTable
     from quintain.studio.folders import Run
 
-KINDS = ("table", "run", "otlp", "html")
+KINDS = ("table", "run", "otlp", "html", "inspect", "atif")
 _DIGEST = re.compile(rb'\{"digest":"([0-9a-f]+)"')
 
 
@@ -59,6 +59,8 @@ def write_run(wish: RunExport) -> int:
             if wish.kind == "otlp":
                 return _write(_requests(folder), out)
             rows = rows_where(table, wish.where)
+            if wish.kind in {"inspect", "atif"}:
+                return _write_traces(table.run, [row["n"] for row in rows], wish)
             if wish.kind == "html":
                 return _write_html(table.run, [row["n"] for row in rows], wish)
             if wish.kind == "run":
@@ -107,6 +109,27 @@ def _write_folder(folder: Path, rows: Iterable[dict[str, Any]], out: Path) -> in
             if line.endswith(b"\n") and begins is not None and begins[1].decode() in digests:
                 chosen.write(line)
     return len(digests)
+
+
+def _write_traces(run: Run, numbers: list[int], wish: RunExport) -> int:
+    """Writes episodes in the form of another tool.
+
+    Raises:
+        UsageError: There is none to write.
+    """
+    from quintain import codec
+    from quintain.studio.atif import trajectory
+    from quintain.studio.inspect_log import document
+    from quintain.trace import Trace
+
+    if not numbers:
+        raise UsageError(f"{wish.path} has no such episode")
+    traces = (Trace.from_json(run.index.line(n)) for n in numbers)
+    if wish.kind == "inspect":
+        created = run.index.traces.stat().st_mtime
+        _write(document(traces, name=run.name, created=created), wish.out)
+        return len(numbers)
+    return _write((codec.json(trajectory(trace)).decode() + "\n" for trace in traces), wish.out)
 
 
 def _write_html(run: Run, numbers: list[int], wish: RunExport) -> int:

@@ -21,6 +21,8 @@ profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file
+inspect_log  the run as a log of Inspect
+atif         the run as trajectories of Harbor
 sent         episodes as one HTML file, without what must stay here
 access       token, keys, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
