@@ -54,11 +54,11 @@ def _term(found: re.Match[str], table: EpisodeTable) -> Test:
         held = frozenset(table.search(_unescaped(quoted)))
         test: Test = lambda row: row["n"] in held  # noqa: E731
     else:
-        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), table)
+        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), table=table)
     return (lambda row: not test(row)) if minus else test
 
 
-def _about(name: str, sign: str, value: str, table: EpisodeTable) -> Test:
+def _about(name: str, sign: str, value: str, *, table: EpisodeTable) -> Test:
     """Returns the test of a term about a column."""
     columns = table.columns
     known, fits = _ALIASES.get(name, name), _pattern("" if value == "none" else value)

@@ -26,7 +26,7 @@ _DIGEST = re.compile(rb'\{"digest":"([0-9a-f]+)"')
 
 
 class RunExport(NamedTuple):
-    """What is to be written.
+    """Episodes to write, their format and the file.
 
     Attributes:
         kind: One of `KINDS`.

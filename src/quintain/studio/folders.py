@@ -30,7 +30,7 @@ _ACTIVE_S = 20
 class Run:
     """Run of a folder, whose index and columns are opened at their first use."""
 
-    def __init__(self, name: str, folder: Path, cache: Path, labels: Sequence[Path] = ()) -> None:
+    def __init__(self, name: str, folder: Path, cache: Path, *, labels: Sequence[Path] = ()) -> None:
         self.name, self.folder = name, folder
         self._file = cache / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.sqlite"
         self._lock = threading.Lock()
@@ -147,7 +147,7 @@ class Runs:
                 name, n = folder.name, 2
                 while name in self._runs:
                     name, n = f"{folder.name}~{n}", n + 1
-                self._runs[name] = Run(name, folder, self._cache, self._labels)
+                self._runs[name] = Run(name, folder, self._cache, labels=self._labels)
         return {name: run for name, run in self._runs.items() if (run.folder / "traces.jsonl").is_file()}
 
     def __getitem__(self, name: str) -> Run:

@@ -467,20 +467,10 @@ def _facts(trace: _TraceFacts) -> tuple[tuple[Any, ...], str, str, _StepFacts | 
                 refused = refused or step
             if step.fault is not None:
                 faults += 1
-    numbers = (
-        len(trace.turns),
-        steps,
-        errors,
-        faults,
-        moved,
-        len(branches),
-        1 if len(branches) == 1 else len({thread for thread, _ in branches}),
-        min(prompt, MOST_TOKENS),
-        min(completion, MOST_TOKENS),
-        first,
-        last,
-        logprob / drawn if drawn else None,
-    )
+    threads = 1 if len(branches) == 1 else len({thread for thread, _ in branches})
+    tokens = (min(prompt, MOST_TOKENS), min(completion, MOST_TOKENS))
+    counts = (len(trace.turns), steps, errors, faults, moved, len(branches), threads)
+    numbers = (*counts, *tokens, first, last, logprob / drawn if drawn else None)
     return numbers, _totals(rewards + trace.rewards), _text(tools), refused
 
 

@@ -50,35 +50,42 @@ def serve(
     """
     built("studio.js")
     runs = Runs(places, indexes(), labels)
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        line = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --host or --port"
-        ) from error
+    line = _listening(host, port)
     port = line.getsockname()[1]
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
+    address = f"http://{place}/" if owner_of else f"http://{place}/?token={secret}"
     replays = Replays(env)
-
-    class ReadyServer(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            ready(f"http://{place}/" if owner_of else f"http://{place}/?token={secret}")
-
+    app = build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays)
     config = uvicorn.Config(
-        build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=1,
+        app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
     )
     with line:
         try:
-            ReadyServer(config).run(sockets=[line])
+            _ReadyServer(config, lambda: ready(address)).run(sockets=[line])
         finally:
             replays.close()
             runs.close()
+
+
+class _ReadyServer(uvicorn.Server):
+    """Server that calls a function once requests are answered."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --host or --port"
+        ) from error
