@@ -48,3 +48,12 @@ def test_a_key_of_role_admin_opens_the_studio(tmp_path: Path) -> None:
         assert statuses == [200, 401, 401]
         said = httpx.get(f"{address}api/runs/run/reviews", auth=("", mine)).json()
         assert said["reviewer"] == "ada"
+
+
+@pytest.mark.skipif(not (STATIC / "studio.js").exists(), reason="the studio's page is not built: make web")
+def test_a_studio_at_each_address_prints_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "run", [trace("a")])
+    add(tmp_path / "keys.jsonl", "ada", "admin")
+    options = ("--host", "0.0.0.0", "--keys", tmp_path / "keys.jsonl", "--name", "lab.example")  # noqa: S104
+    with running(tmp_path / "run", tmp_path, *options) as (_, address):
+        assert address == "http://lab.example/"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -25,7 +25,7 @@ def serve(
     *,
     port: int,
     host: str = ADDRESS,
-    names: Collection[str] = (),
+    names: Sequence[str] = (),
     owner_of: access.OwnerOf | None = None,
     env: str | None = None,
     labels: Sequence[Path] = (),
@@ -53,9 +53,10 @@ def serve(
     line = _listening(host, port)
     port = line.getsockname()[1]
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    shown = names[0] if names and host in {"0.0.0.0", "::"} else place  # noqa: S104  # Nothing listens here.
     secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
-    address = f"http://{place}/" if owner_of else f"http://{place}/?token={secret}"
+    address = f"http://{shown}/" if owner_of else f"http://{shown}/?token={secret}"
     replays = Replays(env)
     app = build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays)
     config = uvicorn.Config(
