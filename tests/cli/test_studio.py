@@ -54,6 +54,6 @@ def test_a_key_of_role_admin_opens_the_studio(tmp_path: Path) -> None:
 def test_a_studio_at_each_address_prints_its_name(tmp_path: Path) -> None:
     write(tmp_path / "run", [trace("a")])
     add(tmp_path / "keys.jsonl", "ada", "admin")
-    options = ("--host", "0.0.0.0", "--keys", tmp_path / "keys.jsonl", "--name", "lab.example")  # noqa: S104
+    options = ("--host", "0.0.0.0", "--keys", tmp_path / "keys.jsonl", "--name", "lab.example")
     with running(tmp_path / "run", tmp_path, *options) as (_, address):
         assert address == "http://lab.example/"
