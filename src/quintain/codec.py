@@ -82,7 +82,7 @@ def json(value: Any) -> bytes:
     return _text.encode(value)
 
 
-def digest(data: bytes) -> str:
+def digest(data: bytes | memoryview) -> str:
     """128-bit BLAKE2b, 32 hex digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 

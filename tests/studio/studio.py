@@ -45,11 +45,11 @@ def started(folder: Path, home: Path) -> Generator[str]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, home: Path) -> Generator[tuple[subprocess.Popen[str], str]]:
+def running(folder: Path, home: Path, *options: object) -> Generator[tuple[subprocess.Popen[str], str]]:
     """Runs `quintain studio` and yields process and address."""
     variables = {"XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
     process = subprocess.Popen(
-        command("studio", folder, "--port", "0"),
+        command("studio", folder, "--port", "0", *options),
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | variables,

@@ -209,3 +209,54 @@ def test_the_token_is_kept_and_private(tmp_path: Path, monkeypatch: pytest.Monke
     assert stat.S_IMODE((state / "studio-token").stat().st_mode) == 0o600
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     assert home_folder("XDG_STATE_HOME", ".local/state") == Path.home() / ".local/state/quintain"
+
+
+KEYS = {"key-of-ada": "ada", "key-of-ben": "ben"}
+
+
+@pytest.fixture
+def outside(folder: Path, tmp_path: Path) -> Iterator[TestClient]:
+    """A client of a studio that listens at another address, without a key."""
+    runs = Runs([folder.parent], tmp_path / "cache")
+    app = build(runs, SECRET, PORT, hosts=["Lab.example:7414", "proxy.example"], owner_of=KEYS.get, reviewer="login")
+    yield TestClient(app, base_url=f"http://lab.example:{PORT}")
+    runs.close()
+
+
+def test_another_address_needs_a_key(outside: TestClient) -> None:
+    outside.cookies.set(access.COOKIE, SECRET)
+    wrong = ("Basic", "Basic !", "Basic /////w==", "Bearer", "Bearer other", f"Bearer {SECRET}", "key-of-ada")
+    for headers in ({}, *({"authorization": value} for value in wrong)):
+        answer = outside.get("/api", headers=headers)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="studio"'), headers
+    assert outside.get(f"/?token={SECRET}", follow_redirects=False).status_code == 401
+    assert outside.get("/api", auth=("anything", "key-of-ada")).status_code == 200
+    assert outside.get("/api", headers={"authorization": "bearer key-of-ben"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "LAB.example:7414", "origin": "http://lab.example:7414"}, 200),
+        ({"host": "proxy.example", "origin": "https://proxy.example"}, 200),
+        ({"host": f"localhost:{PORT}"}, 200),
+        ({"host": "lab.example"}, 421),
+        ({"host": "proxy.example:7414"}, 421),
+        ({"host": "evil.example:7414"}, 421),
+        ({"host": "proxy.example", "origin": "http://lab.example:7414"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+    ],
+)
+def test_a_key_helps_no_other_host_and_no_other_page(outside: TestClient, headers: dict[str, str], status: int) -> None:
+    assert outside.get("/api", headers=headers, auth=("", "key-of-ada")).status_code == status
+
+
+def test_the_owner_of_the_key_is_the_reviewer(outside: TestClient, folder: Path) -> None:
+    own = {"origin": f"http://lab.example:{PORT}"}
+    outside.get("/api/runs/first/columns", auth=("", "key-of-ada"))
+    for key in KEYS:
+        body = {"kind": "verdict", "rows": [0], "owner": "env"}
+        assert outside.post("/api/runs/first/reviews", json=body, headers=own, auth=("", key)).status_code == 200
+    assert {path.name for path in (folder / "reviews").iterdir()} == {"ada.jsonl", "ben.jsonl"}
+    said = outside.get("/api/runs/first/reviews", auth=("", "key-of-ben")).json()
+    assert (said["reviewer"], sorted(one["reviewer"] for one in said["reviews"])) == ("ben", ["ada", "ben"])

@@ -281,6 +281,36 @@ def test_a_saved_episode_opens_from_disk(browser: Reading, home: Path, address: 
     browser.until("document.querySelector('tbody tr')")
 
 
+def test_a_field_of_a_label_is_a_term_of_the_filter(browser: Reading, home: Path, address: str) -> None:
+    (home / "runs" / "a run" / "labels").mkdir()
+    rows = [{"task": "lend 5", "member": member, "grade": member / 4, "word": f"w{member}"} for member in range(3)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (home / "runs" / "a run" / "labels" / "judge.jsonl").write_text(lines)
+    browser.show(address)
+    browser.until("document.querySelector('table.runs tbody tr')")
+    for where, rows_left in (("label.judge.grade<0.5", 2), ("label.judge.word:w2", 1), ("-label.judge.grade:none", 3)):
+        browser.run(f"location.hash = '#/a%20run/episodes?where=' + encodeURIComponent({where!r})")
+        browser.until(f"{COUNT} === '{rows_left} of {COUNTED}'")
+
+
+def test_a_file_without_parts_says_so(browser: Reading, home: Path, address: str) -> None:
+    out, parts = home / "without.html", "reasons,prompts,names"
+    arguments = ["--format", "html", "--where", 'task:"lend 5" member=2', "--without", parts, "--canary", "canary 7"]
+    subprocess.run(
+        command("export", home / "runs" / "a run", *arguments, "--out", out), check=True, capture_output=True
+    )
+    browser.open(out)
+    browser.until("document.querySelectorAll('section.turn').length === 23")
+    shown = browser.run("document.body.innerText")
+    assert "Left out: reasons, prompts, names." in shown
+    assert "canary 7" in shown
+    assert "(left out)" in shown
+    assert browser.complaints() == []
+    browser.events.clear()
+    browser.show(address)
+    browser.until("document.querySelector('tbody tr')")
+
+
 def quiet(browser: Reading) -> bool:
     """True if no screen loaded anything from elsewhere, and the policy refused nothing."""
     hosts = {url.split("/")[2] for url in browser.requests() if not url.startswith("data:")}

@@ -22,10 +22,11 @@ from quintain.audit.triage.labels import OWNERS as TRIAGE_OWNERS
 from quintain.errors import UsageError
 from quintain.studio import access, samples
 from quintain.studio.app import build
+from quintain.studio.episodes import EpisodeTable
 from quintain.studio.folders import Runs
 from quintain.studio.reviews import OWNERS, Review, Reviews, Target, current, reviewer_name
 from quintain.studio.taxonomy import SHIPPED, Taxonomy, TaxonomyFile
-from tests.studio.runs import line, trace, write
+from tests.studio.runs import Reader, line, trace, write
 
 PORT = 7414
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -317,3 +318,37 @@ def test_labels_of_programs_are_joined_by_episode(studio: Open, folder: Path) ->
     assert answer.json()["strata"] == {"env": 1, "none": 16, "verifier": 1}
     assert {one.stratum for one in samples.read(folder, "blind").episodes} == {"env", "none", "verifier"}
     assert client.get("/api/runs/first/reviews?sample=blind").json()["programs"] == {}
+
+
+def test_fields_of_labels_are_columns(studio: Open, folder: Path, tmp_path: Path) -> None:
+    (folder / "labels").mkdir()
+    rows = [
+        {"task": "t0", "member": 1, "grade": 0.25, "kind": "late", "sure": True, "mixed": 1, "why": "w", "more": [1]},
+        {"task": "t0", "member": 1, "grade": 0.5, "kind": "late", "sure": True, "mixed": 1},
+        {"task": "t5", "member": 2, "grade": 1, "kind": "early", "mixed": "one", "huge": 10**400},
+        {"task": "t5", "member": 2, "grade": 1, "kind": "early", "mixed": "one"},
+    ]
+    (folder / "labels" / "judge.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "given.jsonl").write_text('{"task": "t0", "member": 0, "pass": false}\n')
+    run = Runs([folder], tmp_path / "cache", [tmp_path / "given.jsonl"])["first"]
+    reader = Reader()
+    with (folder / "traces.jsonl").open("ab") as file:
+        for late in (b"", line(trace("t0", 0, score=0.5)), line(trace("t9"))):
+            file.write(late)
+            file.flush()
+            reader.apply(run.columns(reader.rows, 9)[0])
+    found = {name: values for name, values in reader.columns.items() if name.startswith("label.")}
+    none, rest = float("nan"), len(TRACES)
+    assert list(found) == [*(f"label.judge.{name}" for name in ("grade", "kind", "sure", "mixed")), "label.given.pass"]
+    assert repr(found["label.judge.grade"]) == repr([none, 0.5, *[none] * (rest - 3), 1.0, none, none])
+    assert found["label.judge.kind"] == ["", "late", *[""] * (rest - 3), "early", "", ""]
+    assert (found["label.judge.mixed"][1], found["label.judge.mixed"][-3]) == ("1.0", "one")
+    assert repr(found["label.given.pass"]) == repr([0.0, *[none] * (rest - 1), 0.0, none])
+    table = {(row["task"], row["member"]): row for row in EpisodeTable(run).rows()}
+    assert (table["t0", 1]["label.judge.grade"], table["t0", 2]["label.judge.kind"]) == (0.5, None)
+    assert run.labels.warnings() == ["1 lines of judge.jsonl are not labels"]
+    run.close()
+    studio("ada")
+    write(folder.parent / "second", TRACES)
+    with pytest.raises(UsageError, match="labels are of one run, got 2 runs: first, second"):
+        Runs([folder.parent], tmp_path / "cache", [tmp_path / "given.jsonl"])

@@ -49,6 +49,15 @@ def test_labels_and_tools_are_terms(folder: Path, capsys: Any) -> None:
     assert len(listed(capsys, folder, "label:none")) == len(TRACES)
 
 
+def test_labels_of_programs_are_terms(folder: Path, capsys: Any) -> None:
+    row = {"task": TRACES[1].task, "member": 1, "grade": 0.5, "kind": "late"}
+    (folder / "labels").mkdir()
+    (folder / "labels" / "judge.jsonl").write_text(json.dumps(row) + "\n")
+    for where in ("label.judge.grade<1", "label.judge.kind:l*", "-label.judge.grade:none"):
+        assert listed(capsys, folder, where) == [(TRACES[1].task, 1)]
+    assert listed(capsys, folder, "label.judge.grade>0.5") == []
+
+
 def test_wrong_terms_are_refused(folder: Path, capsys: Any) -> None:
     more = (("task<3", "task is text"), ("tool=search", "takes a colon"))
     for wrong, words in (*WRONG, *more):

@@ -14,7 +14,7 @@ import click
 
 from . import console, exits, options
 from .whole_run import KINDS as WHOLE
-from .whole_run import write_run
+from .whole_run import RunExport, write_run
 
 if TYPE_CHECKING:
     from quintain.environment import Environment
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .training_rows import ExportOptions, Row
 
-_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet", "table", "run", "otlp")
+_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet", "table", "run", "otlp", "html", "inspect", "atif")
 _ADVICE = {
     "dpo": "a pair needs two valid members of a group with different scores; play with --group",
     "rows": "token rows need a model whose endpoint returns token ids (vLLM, SGLang), and valid groups",
@@ -41,13 +41,24 @@ _ADVICE = {
     show_default=True,
     help="chat: messages and rewards; sft: messages; dpo: prompt, chosen, rejected; rft: prompt and truth; "
     "rows: token ids; parquet: chat as a table. All episodes, with failed ones: table: facts, rewards and labels as "
-    "CSV, or as Parquet for a FILE that ends so; run: a run folder; otlp: OpenTelemetry spans as JSON lines.",
+    "CSV, or as Parquet for a FILE that ends so; run: a run folder; otlp: OpenTelemetry spans as JSON lines; html: "
+    "pages of episodes, in one file that opens without a network; inspect: a log of Inspect; atif: "
+    "Harbor's trajectories, one a line.",
 )
 @click.option(
     "--min-score", type=float, metavar="X", help="sft: each episode with this score.  [default: best of group]"
 )
 @click.option("--all-pairs", is_flag=True, help="dpo: each pair with different scores.  [default: best and worst]")
-@click.option("--where", default="", metavar="TERMS", help="table, run: those that a filter of the studio leaves.")
+@click.option(
+    "--where",
+    default="",
+    metavar="TERMS",
+    help="All formats with failed episodes, but otlp: those that a filter of the studio leaves.",
+)
+@click.option(
+    "--without", default="", metavar="PARTS", help="html: leave out reasons, prompts or names; several with commas."
+)
+@click.option("--canary", default="", metavar="TEXT", help="html: line by which training data may be cleaned of it.")
 @options.env
 @click.option("--out", type=options.PATH, metavar="FILE", help="File or folder to write.  [default: stdout]")
 @options.json
@@ -57,21 +68,23 @@ def export(
     kind: str,
     env: str | None,
     where: str,
+    without: str,
+    canary: str,
     out: Path | None,
     as_json: bool,
     **chosen: Any,
 ) -> None:
     """Write the valid episodes of PATH, a run folder or a file of traces, as JSON lines for a trainer.
 
-    An invalid episode is written by the formats table, run and otlp only, which need a run folder. The counts of rows,
-    and of skipped episodes by reason, go to stderr. The environment adds the schemas of its tools. Ends with status 1,
-    and writes nothing, if no episode fits.
+    An invalid episode is written by the formats table, run, otlp, html, inspect and atif only, which need a run folder.
+    The counts of rows, and of skipped episodes by reason, go to stderr. The environment adds the schemas of its tools.
+    Ends with status 1, and writes nothing, if no episode fits.
     """
     from .training_rows import ExportOptions
 
-    _refuse(kind, out, where=where, as_json=as_json, **chosen)
+    _refuse(kind, out, where=where, sent=without or canary, as_json=as_json, **chosen)
     if kind in WHOLE:
-        count = write_run(kind, path, out, where=where)
+        count = write_run(RunExport(kind, path, out, where, env, without, canary))
         if as_json:
             console.print_json({"format": kind, "episodes": count, "out": str(out)})
         else:
@@ -94,7 +107,7 @@ def export(
 
 
 def _refuse(
-    kind: str, out: Path | None, *, where: str, min_score: float | None, all_pairs: bool, as_json: bool
+    kind: str, out: Path | None, *, where: str, sent: str, min_score: float | None, all_pairs: bool, as_json: bool
 ) -> None:
     """Refuses options that do not fit together.
 
@@ -107,9 +120,12 @@ def _refuse(
         raise UsageError(f"--min-score chooses episodes of --format sft, got --format {kind}")
     if all_pairs and kind != "dpo":
         raise UsageError(f"--all-pairs chooses pairs of --format dpo, got --format {kind}")
-    if where and kind not in ("table", "run"):
-        raise UsageError(f"--where chooses episodes of --format table and run, got --format {kind}")
-    if out is None and (as_json or kind in ("parquet", "run")):
+    if where and (kind not in WHOLE or kind == "otlp"):
+        kinds = ", ".join(one for one in WHOLE if one != "otlp")
+        raise UsageError(f"--where chooses episodes of --format {kinds}, got --format {kind}")
+    if sent and kind != "html":
+        raise UsageError(f"--without and --canary change a file of --format html, got --format {kind}")
+    if out is None and (as_json or kind in ("parquet", "run", "html")):
         given = "--json" if as_json else f"--format {kind}"
         raise UsageError(f"{given} needs a file for the rows; name one with --out FILE")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quintain.errors import UsageError
@@ -54,12 +54,13 @@ def _term(found: re.Match[str], table: EpisodeTable) -> Test:
         held = frozenset(table.search(_unescaped(quoted)))
         test: Test = lambda row: row["n"] in held  # noqa: E731
     else:
-        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), columns=table.columns)
+        test = _about(name, sign, bare if in_quotes is None else _unescaped(in_quotes), table=table)
     return (lambda row: not test(row)) if minus else test
 
 
-def _about(name: str, sign: str, value: str, *, columns: Collection[str]) -> Test:
+def _about(name: str, sign: str, value: str, *, table: EpisodeTable) -> Test:
     """Returns the test of a term about a column."""
+    columns = table.columns
     known, fits = _ALIASES.get(name, name), _pattern("" if value == "none" else value)
     if known == "tool" or known in _LISTS:
         if sign != ":":
@@ -71,7 +72,7 @@ def _about(name: str, sign: str, value: str, *, columns: Collection[str]) -> Tes
     if column is None:
         there = [re.sub(r"^(reward|tag)\.", "", one) for one in columns if not one.startswith("tool.")]
         raise UsageError(f"there is no column {name}; there are {', '.join(dict.fromkeys([*there, 'tool']))}")
-    if column in _TEXTS or column.startswith("tag."):
+    if column in _TEXTS or column.startswith("tag.") or column in table.texts:
         if sign not in (":", "=", "!="):
             raise UsageError(f"{name} is text; write {name}:{value}")
         return lambda row: fits("" if row[column] is None else str(row[column])) == (sign != "!=")

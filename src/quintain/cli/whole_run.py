@@ -1,4 +1,4 @@
-"""Exports of the episodes of a run, failed ones included: the studio's table, a run folder, OpenTelemetry spans."""
+"""Exports of the episodes of a run, failed ones included, in all formats that the studio has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 import shutil
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quintain.errors import UsageError
 
@@ -19,27 +19,56 @@ from .where import rows_where
 
 if TYPE_CHECKING:
     from quintain.studio.episodes import EpisodeTable
+    from quintain.studio.folders import Run
 
-KINDS = ("table", "run", "otlp")
+KINDS = ("table", "run", "otlp", "html", "inspect", "atif")
 _DIGEST = re.compile(rb'\{"digest":"([0-9a-f]+)"')
 
 
-def write_run(kind: str, path: Path, out: Path | None, *, where: str) -> int:
+class RunExport(NamedTuple):
+    """Episodes to write, their format and the file.
+
+    Attributes:
+        kind: One of `KINDS`.
+        path: The run folder.
+        out: File or folder to write; None for stdout.
+        where: Filter that chooses episodes.
+        env: html: environment to replay the episodes with; None for the installed one that the run names.
+        without: html: parts to leave out, with commas.
+        canary: html: line for collectors of training data.
+    """
+
+    kind: str
+    path: Path
+    out: Path | None
+    where: str
+    env: str | None
+    without: str
+    canary: str
+
+
+def write_run(wish: RunExport) -> int:
     """Writes a run, or the episodes that a filter chooses, to a file or to stdout; returns the number of episodes.
 
     Raises:
         UsageError: The path is not a run folder, the filter is wrong, or the file cannot be written.
     """
-    with table_of(path, f"--format {kind}") as table:
+    out, folder = wish.out, _folder(wish.path)
+    with table_of(wish.path, f"--format {wish.kind}") as table:
         try:
-            if kind == "otlp":
-                return _write(_requests(_folder(path)), out)
-            if kind == "run":
+            if wish.kind == "otlp":
+                return _write(_requests(folder), out)
+            rows = rows_where(table, wish.where)
+            if wish.kind in {"inspect", "atif"}:
+                return _write_traces(table.run, [row["n"] for row in rows], wish)
+            if wish.kind == "html":
+                return _write_html(table.run, [row["n"] for row in rows], wish)
+            if wish.kind == "run":
                 assert out is not None
-                return _write_folder(_folder(path), rows_where(table, where), out)
+                return _write_folder(folder, rows, out)
             if out is not None and out.suffix == ".parquet":
-                return _write_parquet(table, where, out)
-            return _write(_lines_of(table, where), out) - 1
+                return _write_parquet(table, rows, out)
+            return _write(_lines_of(table, rows), out) - 1
         except OSError as error:
             raise UsageError(f"cannot write {str(out)!r}: {error.strerror}") from error
 
@@ -82,6 +111,41 @@ def _write_folder(folder: Path, rows: Iterable[dict[str, Any]], out: Path) -> in
     return len(digests)
 
 
+def _write_traces(run: Run, numbers: list[int], wish: RunExport) -> int:
+    """Writes episodes in the form of another tool.
+
+    Raises:
+        UsageError: There is none to write.
+    """
+    from quintain import codec
+    from quintain.studio.atif import trajectory
+    from quintain.studio.inspect_log import document
+    from quintain.trace import Trace
+
+    if not numbers:
+        raise UsageError(f"{wish.path} has no such episode")
+    traces = (Trace.from_json(run.index.line(n)) for n in numbers)
+    if wish.kind == "inspect":
+        created = run.index.traces.stat().st_mtime
+        _write(document(traces, name=run.name, created=created), wish.out)
+        return len(numbers)
+    return _write((codec.json(trajectory(trace)).decode() + "\n" for trace in traces), wish.out)
+
+
+def _write_html(run: Run, numbers: list[int], wish: RunExport) -> int:
+    from quintain.studio.replays import Replays
+    from quintain.studio.sent import saved
+
+    parts = [part for part in wish.without.split(",") if part]
+    with contextlib.closing(Replays(wish.env)) as replays:
+        made = saved(run, numbers, replays, without=parts, canary=wish.canary)
+    assert wish.out is not None
+    part = wish.out.with_name(f"{wish.out.name}.part")
+    part.write_bytes(made)
+    part.replace(wish.out)
+    return len(numbers)
+
+
 def _requests(folder: Path) -> Iterator[str]:
     from quintain import codec
     from quintain.studio.spans import requests
@@ -89,13 +153,13 @@ def _requests(folder: Path) -> Iterator[str]:
     return (codec.json(request).decode() + "\n" for request in requests(folder))
 
 
-def _lines_of(table: EpisodeTable, where: str) -> Iterator[str]:
+def _lines_of(table: EpisodeTable, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yields the CSV text of the head and of each row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, table.columns, lineterminator="\n")
     writer.writeheader()
     yield text.getvalue()
-    for row in rows_where(table, where):
+    for row in rows:
         text.seek(0)
         text.truncate()
         writer.writerow(row)
@@ -116,11 +180,11 @@ def _write(texts: Iterator[str], out: Path | None) -> int:
     return next(numbers)
 
 
-def _write_parquet(table: EpisodeTable, where: str, out: Path) -> int:
+def _write_parquet(table: EpisodeTable, rows: Iterable[dict[str, Any]], out: Path) -> int:
     from quintain.plugins import package
 
     pa = package("pyarrow", extra="parquet")
-    whole = list(rows_where(table, where))
+    whole = list(rows)
     arrays = {}
     for name in table.columns:
         values = [row[name] for row in whole]

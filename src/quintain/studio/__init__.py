@@ -21,7 +21,11 @@ profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans
 page         built files of the front end, and one episode as an HTML file
-access       token, hosts and origins that are admitted, headers of answers
+inspect_log  the run as a log of Inspect
+atif         the run as trajectories of Harbor
+sent         episodes as one HTML file, without what must stay here
+notebook     an episode in a frame of a notebook
+access       token, keys, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API
 review_routes  those of reviews, samples and the taxonomy
 server       socket, address and uvicorn

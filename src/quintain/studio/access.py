@@ -1,10 +1,15 @@
-"""Access to the studio: only this machine, only its own page, only with the token; and the headers of each answer."""
+"""Access to the studio: only under its names, only from its own page, only with the token or a key.
+
+Here are also the headers of each answer.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,9 @@ POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; style-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
+OwnerOf = Callable[[str], str | None]
+"""Receives a key; returns the name of its owner as a reviewer's, or None if the key gives no access."""
+
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -43,19 +51,30 @@ def token(state: Path) -> str:
 
 
 class Guard:
-    """ASGI application around the studio's. It answers only requests of this machine's own page, with the token.
+    """ASGI application around the studio's. It answers only requests of its own page, with the token or a key.
 
     Args:
         app: The studio.
-        secret: The token.
+        secret: The token; it gives access only where there are no keys.
         port: Port of the server; a request names it with `localhost` or an address of this machine itself.
+        hosts: Further values of the header `Host`, each with the port if the browser sends one.
+        owner_of: Check of keys, which requests carry as the password of HTTP's basic scheme, or as a bearer token.
         writes: The studio's page may write, too.
     """
 
-    def __init__(self, app: ASGIApp, secret: str, port: int, *, writes: bool = False) -> None:
-        self._app, self._secret = app, secret
+    def __init__(
+        self,
+        app: ASGIApp,
+        secret: str,
+        port: int,
+        *,
+        hosts: Iterable[str] = (),
+        owner_of: OwnerOf | None = None,
+        writes: bool = False,
+    ) -> None:
+        self._app, self._secret, self._owner_of = app, secret, owner_of
         self._methods = {"GET", "HEAD", "POST", "PUT"} if writes else {"GET", "HEAD"}
-        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        self._hosts = {*(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")), *map(str.lower, hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as an ASGI application."""
@@ -72,14 +91,26 @@ class Guard:
         await (answer or self._app)(scope, receive, protected)
 
     def _refusal(self, request: Request) -> Response | None:
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        host, origin = request.headers.get("host", "").lower(), request.headers.get("origin")
         if host not in self._hosts:
             return _refuse(HTTPStatus.MISDIRECTED_REQUEST, f"this is the studio of another address than {host!r}")
         # A browser names the origin with each request that writes.
-        if origin != f"http://{host}" and not (origin is None and request.method in {"GET", "HEAD"}):
+        own = {f"http://{host}", f"https://{host}"}  # A proxy may speak TLS for the studio.
+        if origin not in own and not (origin is None and request.method in {"GET", "HEAD"}):
             return _refuse(HTTPStatus.FORBIDDEN, f"pages of {origin!r} may not ask the studio")
         if request.method not in self._methods:
             return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "the studio only reads")
+        return self._without_token(request) if self._owner_of is None else self._without_key(request, self._owner_of)
+
+    def _without_key(self, request: Request, owner_of: OwnerOf) -> Response | None:
+        owner = owner_of(_presented(request.headers.get("authorization", "")))
+        if owner is None:
+            words = "the studio wants a key of role admin, as the password or as `Authorization: Bearer KEY`"
+            return _refuse(HTTPStatus.UNAUTHORIZED, words, {"WWW-Authenticate": 'Basic realm="studio"'})
+        request.scope["reviewer"] = owner
+        return None
+
+    def _without_token(self, request: Request) -> Response | None:
         given = request.query_params.get("token")
         if request.url.path == "/" and given is not None and self._is_token(given):
             rest = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
@@ -94,8 +125,19 @@ class Guard:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self._secret.encode())
 
 
-def _refuse(status: HTTPStatus, words: str) -> Response:
-    return PlainTextResponse(words + "\n", status)
+def _presented(header: str) -> str:
+    """Returns the key in a header `Authorization`; empty if it has none."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() != "basic":
+        return value if scheme.lower() == "bearer" else ""
+    try:
+        return base64.b64decode(value, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _refuse(status: HTTPStatus, words: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(words + "\n", status, headers)
 
 
 def _add(message: MutableMapping[str, Any], headers: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -21,12 +21,13 @@ from starlette.types import ASGIApp
 from quintain import __version__, codec
 from quintain.errors import UsageError
 
-from .access import Guard
+from .access import Guard, OwnerOf
 from .folders import Run, Runs
-from .page import TYPES, built, page
+from .page import TYPES, built
 from .replays import Replays, Unplayable
 from .reports import metrics
-from .review_routes import ReviewRoutes, said_of
+from .review_routes import ReviewRoutes
+from .sent import MOST, saved
 
 T = TypeVar("T")
 
@@ -37,12 +38,17 @@ _SLICE_S = 0.4
 """Seconds of indexing per request; the page shows what is there, and asks again."""
 _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
-_MOST_SAVED = 500
-"""Most episodes of one file."""
 
 
 def build(
-    runs: Runs, secret: str, port: int, *, reviewer: str | None = None, replays: Replays | None = None
+    runs: Runs,
+    secret: str,
+    port: int,
+    *,
+    hosts: Iterable[str] = (),
+    owner_of: OwnerOf | None = None,
+    reviewer: str | None = None,
+    replays: Replays | None = None,
 ) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
@@ -50,6 +56,8 @@ def build(
         runs: The runs that it shows.
         secret: The token that a request must bring.
         port: Port at which it is asked.
+        hosts: Names under which it is asked, besides those of this machine; each with the port if it is sent.
+        owner_of: Check of keys, in place of the token; the owner of the key is the reviewer.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         replays: Replays that show what steps changed; by default of installed environments.
     """
@@ -73,7 +81,7 @@ def build(
     routes = [Route(path, answer) for path, answer in answers.items()]
     routes += ReviewRoutes(runs, reviewer or "").routes()
     app = Starlette(routes=routes, exception_handlers={UsageError: _wrong})
-    return Guard(app, secret, port, writes=reviewer is not None)
+    return Guard(app, secret, port, hosts=hosts, owner_of=owner_of, writes=reviewer is not None)
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
@@ -168,28 +176,20 @@ class _Studio:
         return _json(await _waited(request, ask))
 
     async def export(self, request: Request) -> Response:
-        """Returns the episodes that `n` names, as in `n=4,7`, as an HTML file to be kept."""
-        run, given = self._run(request), request.query_params.get("n", "")
-        if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10})*", given) or len(numbers := given.split(",")) > _MOST_SAVED:
-            raise UsageError(f"n must be numbers of episodes, as in 4,7, at most {_MOST_SAVED}, got {given[:100]!r}")
-        made = await run_in_threadpool(self._saved, run, list(map(int, numbers)))
-        name = quote(re.sub(r"[^\w.-]+", "_", f"{run.name}-{'-'.join(numbers[:3])}.html"))
+        """Returns the episodes that `n` names, as in `n=4,7`, as an HTML file to be kept.
+
+        `without=reasons,names` leaves parts out, and `canary` is a line for collectors of training data.
+        """
+        run, given, asked = self._run(request), request.query_params.get("n", ""), request.query_params
+        if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10})*", given) or len(numbers := given.split(",")) > MOST:
+            raise UsageError(f"n must be numbers of episodes, as in 4,7, at most {MOST}, got {given[:100]!r}")
+        without, canary = [part for part in asked.get("without", "").split(",") if part], asked.get("canary", "")
+        rows = list(map(int, numbers))
+        made = await run_in_threadpool(lambda: saved(run, rows, self._replays, without=without, canary=canary))
+        title = "episodes" if "names" in without else run.name
+        name = quote(re.sub(r"[^\w.-]+", "_", f"{title}-{'-'.join(numbers[:3])}.html"))
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
         return Response(made, headers=headers, media_type="text/html")
-
-    def _saved(self, run: Run, numbers: Sequence[int]) -> bytes:
-        known, lines, facts = run.facts(), [run.index.line(n) for n in numbers], list[dict[str, Any]]()
-        playable = True
-        for n, line in zip(numbers, lines, strict=True):
-            said = said_of(run, n) | {"seconds": run.index.seconds(n)}
-            if playable:
-                try:
-                    said["changes"] = self._replays.changes(known["run"], line, codec.digest(line))
-                except Unplayable:  # Then neither this nor a later episode has changes: each try may take a minute.
-                    playable = False
-            facts.append(said)
-        shared = {"environment": known["environment"], "findings": known["findings"]}
-        return page(f"{run.name}, episodes {len(lines)}", lines, run=run.name, facts=facts, **shared)
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]

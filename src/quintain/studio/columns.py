@@ -12,10 +12,12 @@ import math
 import sys
 import time
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+
+from quintain.record import Key
 
 from .index import MOST_TOKENS, Index
 
@@ -81,13 +83,14 @@ class Texts:
 
     Args:
         since: First row after which a browser knows the column.
+        values: Values of the numbers from 0 on; a browser gives 0 to rows before the column.
     """
 
-    def __init__(self, since: int = 0) -> None:
+    def __init__(self, since: int = 0, values: Sequence[str] = ()) -> None:
         self._since = since
         self._data = array("I")
-        self._values: dict[str, int] = {}
-        self._firsts: list[int] = []
+        self._values = {value: n for n, value in enumerate(values)}
+        self._firsts = [0] * len(values)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -194,12 +197,20 @@ class Columns:
             column.fill(self.rows)
         column.extend(values)
 
-    def pack(self, start: int = 0, **facts: Any) -> bytes:
-        """Returns the message with the episodes from `start` on; `facts` join its head."""
+    def pack(self, start: int = 0, more: Mapping[str, Numbers | Texts] | None = None, **facts: Any) -> bytes:
+        """Returns the message with the episodes from `start` on; `facts` join its head.
+
+        Args:
+            start: Row of the first episode.
+            more: Further columns, which begin with that row.
+            facts: Further facts for the head.
+        """
         start, columns, end = min(start, self.rows), list[dict[str, Any]](), 0
         arrays: list[array[Any]] = []
-        for name, column in {**self._fixed, **self._named, "tool": self._tools}.items():
-            said, parts = column.parts(start)
+        own = {**self._fixed, **self._named, "tool": self._tools}
+        packed = {name: column.parts(start) for name, column in own.items()}
+        packed |= {name: column.parts(0) for name, column in (more or {}).items()}
+        for name, (said, parts) in packed.items():
             places = list[int]()
             for part in parts:
                 places.append(end)
@@ -210,6 +221,24 @@ class Columns:
         head = msgspec.json.encode(counts | facts | {"columns": columns})
         head += b" " * (_padded(len(head) + 4) - len(head) - 4)
         return b"".join((len(head).to_bytes(4, "little"), head, *map(_bytes, arrays)))
+
+
+def of_labels(
+    labels: Mapping[str, Mapping[Key, float] | Mapping[Key, str]], keys: Sequence[Key]
+) -> dict[str, Numbers | Texts]:
+    """Returns the columns of labels for some episodes, at most `MOST`."""
+    found: dict[str, Numbers | Texts] = {}
+    for name, values in itertools.islice(labels.items(), MOST):
+        row = list(map(values.get, keys))
+        if any(isinstance(value, str) for value in values.values()):
+            texts = Texts(values=[""])
+            texts.extend([str(value or "")[:_CHARS] for value in row])
+            found[name] = texts
+        else:
+            numbers = Numbers("f4", level="label")
+            numbers.extend(row)
+            found[name] = numbers
+    return found
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -27,29 +27,33 @@ class EpisodeTable:
     """All episodes of a run.
 
     Attributes:
+        run: The run.
         columns: Names of the columns in their order: facts, `reward.*`, `tag.*`, `tool.*` with its number of calls, and
-            the labels of people (`label`, `mode`, `by`) and programs (`owner`).
+            the labels of people (`label`, `mode`, `by`) and programs (`owner`, `label.*`).
+        texts: Those of `label.*` that hold texts.
     """
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self.run = run
         run.index.update()
         names: dict[str, None] = {}
         for kind, column in (("reward", "rewards"), ("tag", "tags"), ("tool", "tools")):
             query = f"SELECT DISTINCT key FROM episode, json_each(episode.{column}) ORDER BY key"  # noqa: S608
             with run.index.lock:
                 names |= {f"{kind}.{name}": None for (name,) in run.index.database.execute(query)}
-        self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS)
+        self._programs = run.labels.columns()
+        self.columns: Sequence[str] = (*_FACTS, *names, *_LABELS, *self._programs)
+        self.texts = {n for n, found in self._programs.items() if any(isinstance(one, str) for one in found.values())}
 
     def search(self, text: str) -> list[int]:
         """Returns the numbers of the episodes that hold a text."""
-        return self._run.index.search(text)[0]
+        return self.run.index.search(text)[0]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yields a row for each episode, with a value or None for each column."""
-        labels, owners = self._labels(), self._run.labels.owners()
-        with self._run.index.lock:
-            found = self._run.index.database.execute(_QUERY).fetchall()
+        labels, owners = self._labels(), self.run.labels.owners()
+        with self.run.index.lock:
+            found = self.run.index.database.execute(_QUERY).fetchall()
         for *facts, rewards, tags, tools in found:
             row: dict[str, Any] = dict.fromkeys(self.columns)
             row |= zip(_FACTS, facts, strict=True)
@@ -58,12 +62,13 @@ class EpisodeTable:
             row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
             key = (row["task"], row["member"], row["attempt"])
             row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
+            row |= {name: values.get(key) for name, values in self._programs.items()}
             yield row
 
     def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
         """Returns the labels of people by episode and digest; several are joined by a comma."""
         found: dict[tuple[str, int, int, str], list[tuple[str, str, str]]] = {}
-        for one in current(self._run.reviews.all()[0]):
+        for one in current(self.run.reviews.all()[0]):
             if one.mark is not None:
                 continue
             suffix = " (inherited)" if one.kind == "inherited" else ""

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import msgspec
 from quintain.errors import UsageError
 from quintain.record import Key
 
-from .columns import Columns
+from .columns import Columns, of_labels
 from .description import Description
 from .index import Index
 from .labels import Labels
@@ -30,13 +30,13 @@ _ACTIVE_S = 20
 class Run:
     """Run of a folder, whose index and columns are opened at their first use."""
 
-    def __init__(self, name: str, folder: Path, cache: Path) -> None:
+    def __init__(self, name: str, folder: Path, cache: Path, *, labels: Sequence[Path] = ()) -> None:
         self.name, self.folder = name, folder
         self._file = cache / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.sqlite"
         self._lock = threading.Lock()
         self._index: Index | None = None
         self._columns = Columns()
-        self.reviews, self.labels = Reviews(folder), Labels(folder)
+        self.reviews, self.labels = Reviews(folder), Labels(folder, labels)
         self.live = Live(folder)
 
     @property
@@ -58,7 +58,13 @@ class Run:
             done = index.update(seconds) and self._columns.update(index, seconds)
             self._columns.update(index, 0)
             facts = index.progress() | {"done": done}
-            return self._columns.pack(start, **facts), not done or self._columns.rows != start
+            more = of_labels(labels, self._keys(start)) if (labels := self.labels.columns()) else {}
+            return self._columns.pack(start, more, **facts), not done or self._columns.rows != start
+
+    def _keys(self, start: int) -> list[Key]:
+        """Returns the keys of the episodes that have columns, from a row on."""
+        query = "SELECT task, member, attempt FROM episode WHERE n >= ? AND n < ? ORDER BY n"
+        return self.index.database.execute(query, (start, self._columns.rows)).fetchall()
 
     def rows(self, tasks: Iterable[str]) -> dict[Key, tuple[int, str]]:
         """Returns row and digest of each episode of some tasks."""
@@ -110,18 +116,19 @@ class Runs:
     Args:
         places: Run folders, and folders of run folders.
         cache: Folder of the indexes.
+        labels: Files with labels of the run, if it is only one.
 
     Attributes:
         home: The first folder, where the taxonomy is.
 
     Raises:
-        UsageError: A folder does not exist, or no run is there.
+        UsageError: A folder does not exist, no run is there, or labels were given for several runs.
     """
 
-    def __init__(self, places: Iterable[Path], cache: Path) -> None:
+    def __init__(self, places: Iterable[Path], cache: Path, labels: Sequence[Path] = ()) -> None:
         self._places = [place.absolute() for place in places]
         self.home = self._places[0]
-        self._cache = cache
+        self._cache, self._labels = cache, labels
         self._runs: dict[str, Run] = {}
         self._known: set[Path] = set()
         for place in self._places:
@@ -129,6 +136,8 @@ class Runs:
                 raise UsageError(f"{str(place)!r} is not a folder; give run folders, or folders of run folders")
         if not self.all():
             raise UsageError(f"no run folder (one with traces.jsonl) in {', '.join(map(str, self._places))}")
+        if labels and len(self._runs) > 1:
+            raise UsageError(f"labels are of one run, got {len(self._runs)} runs: {', '.join(self._runs)}")
 
     def all(self) -> dict[str, Run]:
         """Returns the runs by name; of several folders with one name the later ones have a number."""
@@ -138,7 +147,7 @@ class Runs:
                 name, n = folder.name, 2
                 while name in self._runs:
                     name, n = f"{folder.name}~{n}", n + 1
-                self._runs[name] = Run(name, folder, self._cache)
+                self._runs[name] = Run(name, folder, self._cache, labels=self._labels)
         return {name: run for name, run in self._runs.items() if (run.folder / "traces.jsonl").is_file()}
 
     def __getitem__(self, name: str) -> Run:

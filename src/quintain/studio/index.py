@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import itertools
 import os
 import sqlite3
 import threading
@@ -154,6 +153,8 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 _line = msgspec.json.Decoder(_Line)
 _trace = msgspec.json.Decoder(_TraceFacts)
 _timing = msgspec.json.Decoder(_TimingFacts)
+_json = msgspec.json.Encoder()
+_string = msgspec.json.Decoder(str)
 
 
 class Index:
@@ -394,16 +395,17 @@ def _row(line: bytes, best: Mapping[str, float]) -> tuple[Any, ...]:
     Raises:
         ValueError: The line is not a trace of this version, or was changed after it was written.
     """
-    digest, raw = line[11:43].decode(errors="replace"), line[53:-2]
+    digest, raw = line[11:43].decode(errors="replace"), memoryview(line)[53:-2]
     if line[43:53] != b'","trace":' or line[-2:] != b"}\n":  # Not as `Trace.to_json` writes it.
         envelope = _line.decode(line)
-        digest, raw = envelope.digest, bytes(envelope.trace)
+        digest, raw = envelope.digest, memoryview(envelope.trace)
     trace = _trace.decode(raw)
     if trace.version != SCHEMA:
         raise ValueError(f"schema version {trace.version}, this program reads version {SCHEMA}")
     if codec.digest(raw) != digest or not line.startswith(_head(digest)):
         raise ValueError("the digest does not fit: the line was changed after it was written")
     failure = trace.failure
+    numbers, rewards, tools, refused = _facts(trace)
     return (
         digest,
         trace.task,
@@ -412,66 +414,88 @@ def _row(line: bytes, best: Mapping[str, float]) -> tuple[Any, ...]:
         trace.split,
         trace.agent,
         trace.seed,
-        codec.text(trace.tags),
+        _text(trace.tags),
         trace.end or "",
         trace.reason,
         failure.component if failure else "",
         failure.kind if failure else "",
         trace.score,
-        *_counts(trace.turns),
-        *_texts(trace),
-        _shape(trace, best),
+        *numbers,
+        rewards,
+        tools,
+        _shape(trace, refused, best),
     )
 
 
-def _counts(turns: list[_TurnFacts]) -> tuple[Any, ...]:
-    """Returns the numbers of an episode, from its turns to its mean logprob."""
+def _facts(trace: _TraceFacts) -> tuple[tuple[Any, ...], str, str, _StepFacts | None]:
+    """Returns the numbers of an episode, its rewards and tools as text, and its first refused step.
+
+    The numbers are those from its turns to its mean logprob. A loop for each of them would take 1.5 times as long.
+    """
     steps = errors = faults = moved = prompt = completion = drawn = 0
-    logprob, before = 0.0, ""
-    branches, versions = set[tuple[int, int]](), list[int]()
-    for turn in turns:
-        steps += len(turn.steps)
-        for step in turn.steps:
-            errors += step.is_error
-            faults += step.fault is not None
-        # The record doesn't name the world before the first turn.
-        moved += bool(before) and turn.state_digest != before
-        before = turn.state_digest
+    logprob, before, refused = 0.0, "", None
+    first = last = None
+    branches: set[tuple[int, int]] = set()  # A call of `set[...]` costs as much as a turn.
+    tools: dict[str, list[int]] = {}
+    rewards: list[_RewardFacts] = []
+    for turn in trace.turns:
+        if (digest := turn.state_digest) != before:
+            moved += before != ""  # The record doesn't name the world before the first turn.
+            before = digest
         branches.add((turn.thread, turn.branch))
-        usage, sampled = turn.reply.usage, turn.reply.tokens
-        prompt, completion = prompt + usage.prompt, completion + usage.completion
-        if sampled is not None:
+        rewards += turn.rewards
+        reply = turn.reply
+        usage = reply.usage
+        prompt += usage.prompt
+        completion += usage.completion
+        if (sampled := reply.tokens) is not None:
             drawn, logprob = drawn + len(sampled.logprobs), logprob + sum(sampled.logprobs)
-            versions += [version for _, version in sampled.versions]
-        if turn.reply.policy_version is not None:
-            versions.append(turn.reply.policy_version)
-    first, last = (versions[0], versions[-1]) if versions else (None, None)
-    threads = len({thread for thread, _ in branches})
+            for _, last in sampled.versions:
+                first = last if first is None else first
+        if (version := reply.policy_version) is not None:
+            last = version
+            first = last if first is None else first
+        for step in turn.steps:
+            steps += 1
+            name = step.call.name
+            if (used := tools.get(name)) is None:
+                used = tools[name] = [0, 0]
+            used[0] += 1
+            if step.is_error:
+                errors += 1
+                used[1] += 1
+                refused = refused or step
+            if step.fault is not None:
+                faults += 1
+    threads = 1 if len(branches) == 1 else len({thread for thread, _ in branches})
     tokens = (min(prompt, MOST_TOKENS), min(completion, MOST_TOKENS))
-    numbers = (len(turns), steps, errors, faults, moved, len(branches), threads, *tokens)
-    return (*numbers, first, last, logprob / drawn if drawn else None)
+    counts = (len(trace.turns), steps, errors, faults, moved, len(branches), threads)
+    numbers = (*counts, *tokens, first, last, logprob / drawn if drawn else None)
+    return numbers, _totals(rewards + trace.rewards), _text(tools), refused
 
 
-def _texts(trace: _TraceFacts) -> tuple[str, str]:
-    """Returns the rewards, as {name: [level, sum, least]}, and the tools, as {name: [calls, errors]}."""
-    rewards, tools = dict[str, list[Any]](), dict[str, list[int]]()
-    for reward in itertools.chain(*(turn.rewards for turn in trace.turns), trace.rewards):
+def _totals(rewards: list[_RewardFacts]) -> str:
+    """Returns the rewards of an episode, as {name: [level, sum, least]}."""
+    found: dict[str, list[Any]] = {}
+    for reward in rewards:
         if (value := reward.value) is None:
             continue
-        if (known := rewards.get(reward.name)) is None:
-            rewards[reward.name] = [reward.level, value, value]
+        if (known := found.get(reward.name)) is None:
+            found[reward.name] = [reward.level, value, value]
         else:
             known[1] += value
-            known[2] = min(known[2], value)
-    for turn in trace.turns:
-        for step in turn.steps:
-            used = tools.setdefault(step.call.name, [0, 0])
-            used[0] += 1
-            used[1] += step.is_error
-    return codec.text(rewards), codec.text(tools)
+            if value < known[2]:  # noqa: PLR1730  # A call of `min` takes three times as long.
+                known[2] = value
+    return _text(found)
 
 
-def _shape(trace: _TraceFacts, best: Mapping[str, float]) -> str:
+def _text(value: dict[str, Any]) -> str:
+    """Returns JSON text with keys in their own order, which costs half as much as sorted ones."""
+    encoded = _json.encode(value)
+    return codec.text(value) if b"null" in encoded else encoded.decode()  # Null may be an infinite sum.
+
+
+def _shape(trace: _TraceFacts, step: _StepFacts | None, best: Mapping[str, float]) -> str:
     """Returns the shape of the failure; empty if the episode was solved, or has no score and no failure."""
     failure = trace.failure
     if failure is None and (trace.score is None or trace.score >= SOLVED):
@@ -479,18 +503,20 @@ def _shape(trace: _TraceFacts, best: Mapping[str, float]) -> str:
     if failure is not None:
         failed = [(f"failure of {failure.component}", f"{failure.kind}: {failure.message}")]
     else:
-        last = (one for one in trace.rewards if one.level in {"trajectory", "group"} and one.value is not None)
-        failed = [(one.name, one.reason) for one in last if (one.value or 0.0) < best.get(one.name, 1.0)]
-    steps = (step for turn in trace.turns for step in turn.steps if step.is_error)
-    refused = [(step.call.name, _words(step.observation)) for step in itertools.islice(steps, 1)]
-    return shape(
-        failed, refused[0] if refused else None, f"{trace.end}: {trace.reason}" if trace.reason else f"{trace.end}"
-    )
+        failed = [
+            (one.name, one.reason)
+            for one in trace.rewards
+            if (value := one.value) is not None
+            and value < best.get(one.name, 1.0)
+            and one.level in {"trajectory", "group"}
+        ]
+    refused = None if step is None else (step.call.name, _words(step.observation))
+    return shape(failed, refused, f"{trace.end}: {trace.reason}" if trace.reason else f"{trace.end}")
 
 
 def _words(observation: msgspec.Raw) -> str:
     """Returns the text of an observation, or its JSON if it has several parts."""
     try:
-        return msgspec.json.decode(observation, type=str)
+        return _string.decode(observation)
     except msgspec.DecodeError:
         return bytes(observation[:1000]).decode("utf-8", "replace")

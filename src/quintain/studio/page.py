@@ -35,12 +35,13 @@ def built(name: str) -> bytes:
         raise UsageError("the studio's page is not built in this checkout: run `make web`, which needs Node") from None
 
 
-def page(title: str, lines: Sequence[bytes], **facts: Any) -> bytes:
+def page(title: str, lines: Sequence[bytes], notes: Sequence[str] = (), **facts: Any) -> bytes:
     """Returns an HTML file with some episodes; it loads nothing, and runs one script, which its policy names by hash.
 
     Args:
         title: Title of the page.
         lines: Lines of `traces.jsonl`.
+        notes: Paragraphs below the episodes.
         facts: Further facts for the page, as JSON types: `run`, `environment`.
 
     Raises:
@@ -61,8 +62,9 @@ def page(title: str, lines: Sequence[bytes], **facts: Any) -> bytes:
         f"<title>{html.escape(title)}</title>\n<style>"
     )
     parts = (head.encode("utf-8", "replace"), style, b'</style>\n</head>\n<body>\n<div id="app"></div>\n')
+    told = "".join(f"<p>{html.escape(note, quote=False)}</p>\n" for note in notes).encode("utf-8", "replace")
     data_block = (b'<script type="application/octet-stream" id="data">', packed, b"</script>\n")
-    return b"".join((*parts, *data_block, b"<script>", script, b"</script>\n</body>\n</html>\n"))
+    return b"".join((*parts, told, *data_block, b"<script>", script, b"</script>\n</body>\n</html>\n"))
 
 
 def _hash(source: bytes) -> str:

@@ -51,7 +51,7 @@ class ReviewRoutes:
 
     Args:
         runs: The runs.
-        reviewer: Name of the person who reviews here.
+        reviewer: Name of the person who reviews here, where requests carry no keys.
     """
 
     def __init__(self, runs: Runs, reviewer: str) -> None:
@@ -95,19 +95,19 @@ class ReviewRoutes:
 
     def reviews(self, request: Request, _body: bytes) -> Any:
         """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
-        run, sample = self._run(request), request.query_params.get("sample", "")
+        run, sample, reviewer = self._run(request), request.query_params.get("sample", ""), self._name(request)
         lines, warnings = run.reviews.all()
         counting, labels = current(lines), run.labels
         hidden = samples.read(run.folder, sample).blind if sample else ()
         if "reviewers" in hidden:
-            counting = [one for one in counting if one.reviewer == self._reviewer]
+            counting = [one for one in counting if one.reviewer == reviewer]
         owners = {} if "triage" in hidden else labels.owners()
         rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
         programs: dict[str, list[int]] = {}
         for key, owner in owners.items():
             if key in rows:
                 programs.setdefault(owner, []).append(rows[key][0])
-        facts: dict[str, Any] = {"reviewer": self._reviewer, "samples": samples.names(run.folder)}
+        facts: dict[str, Any] = {"reviewer": reviewer, "samples": samples.names(run.folder)}
         facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
         return facts | {"reviews": [_placed(one, rows) for one in counting]}
 
@@ -121,23 +121,23 @@ class ReviewRoutes:
         Raises:
             UsageError: The body is not a review, or it names what is not there.
         """
-        run = self._run(request)
+        run, reviewer = self._run(request), self._name(request)
         try:
             given = msgspec.json.decode(body, type=_Given)
         except msgspec.DecodeError as error:
             raise UsageError(f"this is not a review: {error}") from error
-        lines = list(self._lines(run, given))
-        added = run.reviews.add(self._reviewer, lines) if lines else []
+        lines = list(self._lines(run, given, reviewer))
+        added = run.reviews.add(reviewer, lines) if lines else []
         rows = run.rows({one.target.task for one in added})
         return [_placed(one, rows) for one in added]
 
-    def _lines(self, run: Run, given: _Given) -> Iterable[dict[str, Any]]:
+    def _lines(self, run: Run, given: _Given, reviewer: str) -> Iterable[dict[str, Any]]:
         said, _ = run.reviews.all()
         fields = {name: value for name, value in msgspec.structs.asdict(given).items() if name != "rows"}
         if given.kind in {"removed", "inherited"}:
-            source = next((one for one in said if (one.id,) == given.of and one.reviewer == self._reviewer), None)
+            source = next((one for one in said if (one.id,) == given.of and one.reviewer == reviewer), None)
             if source is None:
-                raise UsageError(f"{given.kind} names one review of {self._reviewer}, got {given.of}")
+                raise UsageError(f"{given.kind} names one review of {reviewer}, got {given.of}")
             if given.kind == "removed":
                 return [{"kind": "removed", "of": given.of, "target": source.target}]
             fields |= {"owner": source.owner, "modes": source.modes}
@@ -147,7 +147,7 @@ class ReviewRoutes:
         fields |= {"taxonomy": taxonomy.revision}
         if given.sample:
             fields |= {"blind": samples.read(run.folder, given.sample).blind}
-        mine = {one.target.key for one in current(said) if one.reviewer == self._reviewer and one.mark is None}
+        mine = {one.target.key for one in current(said) if one.reviewer == reviewer and one.mark is None}
         targets = _targets(run, given.rows)
         return [fields | {"target": one} for one in targets if given.kind != "inherited" or one.key not in mine]
 
@@ -206,7 +206,7 @@ class ReviewRoutes:
         """Returns a sample in this reviewer's order, each episode with its row; None if it is gone or changed."""
         run = self._run(request)
         sample = samples.read(run.folder, request.path_params["sample"])
-        order = sample.order(self._reviewer)
+        order = sample.order(self._name(request))
         run.index.update()
         rows = run.rows({one.task for one in order})
         found = [
@@ -224,6 +224,11 @@ class ReviewRoutes:
         sample = samples.read(run.folder, request.path_params["sample"])
         line = run.index.line(request.path_params["n"])
         return samples.without_rewards(line) if "reward" in sample.blind else line
+
+    def _name(self, request: Request) -> str:
+        """Returns the reviewer: the owner of the request's key, where the studio asks for keys."""
+        name: str = request.scope.get("reviewer", self._reviewer)
+        return name
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]

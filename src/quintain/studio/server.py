@@ -24,7 +24,11 @@ def serve(
     places: Sequence[Path],
     *,
     port: int,
+    host: str = ADDRESS,
+    names: Sequence[str] = (),
+    owner_of: access.OwnerOf | None = None,
     env: str | None = None,
+    labels: Sequence[Path] = (),
     reviewer: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
@@ -33,40 +37,56 @@ def serve(
     Args:
         places: Run folders, and folders of run folders.
         port: TCP port; 0 for any free one.
+        host: Address to listen on; pages are answered under this name.
+        names: Further values of the header `Host`, such as the name of a proxy.
+        owner_of: Check of keys; None for an address of this machine, where a token gives access.
         env: Environment to replay episodes with, in place of those that runs name.
+        labels: Files with labels of the run, if it is only one.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
-        UsageError: The folders hold no run, the page is not built, or the port is taken.
+        UsageError: The folders hold no run, the page is not built, or the address cannot be listened on.
     """
     built("studio.js")
-    runs = Runs(places, indexes())
-    try:
-        line = socket.create_server((ADDRESS, port))
-    except OSError as error:
-        raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
+    runs = Runs(places, indexes(), labels)
+    line = _listening(host, port)
     port = line.getsockname()[1]
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    shown = names[0] if names and host in {"0.0.0.0", "::"} else place  # noqa: S104  # Nothing listens here.
     secret = access.token(folder("XDG_STATE_HOME", ".local/state"))
 
+    address = f"http://{shown}/" if owner_of else f"http://{shown}/?token={secret}"
     replays = Replays(env)
-
-    class ReadyServer(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            ready(f"http://{ADDRESS}:{port}/?token={secret}")
-
+    app = build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays)
     config = uvicorn.Config(
-        build(runs, secret, port, reviewer=reviewer, replays=replays),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=1,
+        app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
     )
     with line:
         try:
-            ReadyServer(config).run(sockets=[line])
+            _ReadyServer(config, lambda: ready(address)).run(sockets=[line])
         finally:
             replays.close()
             runs.close()
+
+
+class _ReadyServer(uvicorn.Server):
+    """Server that calls a function once requests are answered."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --host or --port"
+        ) from error

@@ -28,7 +28,7 @@ def plain(text: str) -> str:
 @functools.lru_cache(4096)  # Most reasons of a run repeat.
 def _plain(text: str) -> str:
     words = _NAMES.sub("#", text.replace(SEPARATOR.strip(), ">"))
-    return re.sub(r"\s+", " ", words).strip()[:_CHARS]
+    return " ".join(words.split())[:_CHARS]
 
 
 def shape(failed: Iterable[tuple[str, str]], refused: tuple[str, str] | None, end: str) -> str:
@@ -40,7 +40,7 @@ def shape(failed: Iterable[tuple[str, str]], refused: tuple[str, str] | None, en
         end: End of the episode, with its reason.
     """
     failed = list(failed)
-    names = ", ".join(name for name, _ in failed)[:_CHARS]
-    reasons = "; ".join(f"{name}: {plain(reason)}" if reason else name for name, reason in failed)[: 2 * _CHARS]
+    names = ", ".join([name for name, _ in failed])[:_CHARS]
+    reasons = "; ".join([f"{name}: {plain(reason)}" if reason else name for name, reason in failed])[: 2 * _CHARS]
     call = f"{refused[0]}: {plain(refused[1])}" if refused else "none refused"
     return SEPARATOR.join((names or "no criterion", reasons or "no reason", call, plain(end)))

@@ -216,6 +216,10 @@ def of_row(row: Row, *, place: str, index: int) -> EpisodeLog:
     metrics = {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()}
     paid = number(row.get("reward", row.get("score")))
     reward, components = _inspect_scores(row) if form == "inspect" else (paid, metrics)
+    if own := mapping((mapping(row.get("metadata")) or {}).get("quintain")):  # Our own export to Inspect.
+        row = row | {"member": own.get("member"), "epoch": own.get("member")}
+        reward = number(own.get("score"))
+        components = {name: components.get(name) for name in map(_text, sequence(own.get("criteria")) or ())}
     truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
     task = found or prompt[:80]
     return EpisodeLog(
@@ -271,7 +275,11 @@ def _conversation(messages: list[Row]) -> tuple[tuple[Utterance, ...], tuple[Cal
             calls += [call for _, call in asked]
             one = Utterance(turn=len(said), text=text, heard=tuple(heard), calls=len(asked))
             one.role = "agent" if role == "assistant" else "user"
-            one.reasoning = _text(message.get("reasoning_content") or message.get("reasoning") or "")
+            one.reasoning = _text(
+                message.get("reasoning_content")
+                or message.get("reasoning")
+                or _blocks(message.get("content"), "reasoning")
+            )
             one.finish = _text(message.get("finish_reason") or message.get("stop_reason") or "")
             said.append(one)
             heard = []
@@ -313,10 +321,15 @@ def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: s
 
 
 def _content(value: Any) -> str:
-    blocks = sequence(value)
-    if blocks is not None:
-        return "\n".join(_text((mapping(one) or {"text": one}).get("text", "")) for one in blocks)
+    if sequence(value) is not None:
+        return _blocks(value, "text")
     return "" if value is None else _text(value)
+
+
+def _blocks(value: Any, kind: str) -> str:
+    """Returns the texts of a kind, as "text" or "reasoning", in the blocks of a message; empty if it has none."""
+    blocks = [mapping(one) or {"text": one} for one in sequence(value) or ()]
+    return "\n".join(_text(one[kind]) for one in blocks if kind in one)
 
 
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
