@@ -14,7 +14,11 @@ const HIGH = 40;
 const INEXACT = 1e-3;
 
 // The first bin holds what is below it, too, and the last one what is above.
-interface Bins { name: string; column: Column; step: number; starts: number[] }
+interface Bins {
+  name: string; column: Column; starts: number[];
+  // The bin of each row; the one after the last holds rows without a value.
+  places: Uint8Array;
+}
 
 type Range = [from: number, to: number];
 
@@ -34,24 +38,31 @@ function bins(columns: Columns, name: string): Bins[] {
   const step = power * ([1, 2, 5].find((one) => one * power >= narrow) ?? 10);
   const first = Math.floor(start / step);
   const starts = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, n) => Number(((first + n) * step).toPrecision(9)));
-  return starts.length > 1 ? [{ name, column, step, starts }] : [];
+  return starts.length > 1 ? [{ name, column, starts, places: placed(column, columns.rows, step, starts) }] : [];
 }
 
-function counted({ column, step, starts }: Bins, rows: Uint32Array): Uint32Array {
+function placed(column: Column, rows: number, step: number, starts: number[]): Uint8Array {
   // Of one type for all columns, so that the browser compiles the loop once.
   const data = new Float64Array(column.data);
   // Where the next bin starts, in the precision in which a filter compares.
   const ends = Float32Array.from([...starts.slice(1), Infinity]);
   const [first, last] = [starts[0] ?? 0, starts.length - 1];
-  const found = new Uint32Array(starts.length);
-  for (let at = 0; at < rows.length; at++) {
-    const value = data[rows[at] ?? 0] ?? NaN;
-    if (Number.isNaN(value)) continue;
+  const places = new Uint8Array(rows);
+  for (let row = 0; row < rows; row++) {
+    const value = data[row] ?? NaN;
     const near = Math.max(0, Math.min(last, Math.floor((value - first) / step - INEXACT)));
-    const n = value < (ends[near] ?? 0) ? near : near + 1;
-    found[n] = (found[n] ?? 0) + 1;
+    places[row] = Number.isNaN(value) ? last + 1 : value < (ends[near] ?? 0) ? near : near + 1;
   }
-  return found;
+  return places;
+}
+
+function counted({ starts, places }: Bins, rows: Uint32Array): Uint32Array {
+  const found = new Uint32Array(starts.length + 1);
+  for (let at = 0; at < rows.length; at++) {
+    const bin = places[rows[at] ?? 0] ?? 0;
+    found[bin] = (found[bin] ?? 0) + 1;
+  }
+  return found.subarray(0, starts.length);
 }
 
 // The bins that terms leave; undefined if there is no term.

@@ -1,6 +1,6 @@
 // The table of episodes: a virtual list of rows of one height.
-import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Cell, Lines, ROW } from "./grid";
 import { Histograms } from "./histograms";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
@@ -8,24 +8,20 @@ import { clear, figure } from "./text";
 import { count, Notice, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
-const ROW = 26;
-// Rows that are drawn and moved together.
-const STEP = 8;
 const MOST_REWARDS = 5;
-const MOST_DRAWN = 600;
 // Episodes of one file.
 const MOST_SAVED = 500;
 
-interface Cell {
-  key: string; label: string; width: string; show: (row: number) => string;
-  // Texts may be wider than their column. To clip a cell costs as much as to paint it.
-  clip?: boolean;
-}
-
 function cells(run: Run): Cell[] {
   const columns = run.columns;
-  const number = (key: string, width: string, label = key): Cell => ({ key, label, width, show: (row) => figure(columns.find(key)?.number(row)) });
-  const text = (key: string, width: string, label = key): Cell => ({ key, label, width, show: (row) => clear(columns.text(key, row)), clip: true });
+  const number = (key: string, width: string, label = key): Cell => {
+    const column = columns.find(key);
+    return { key, label, width, show: (row) => figure(column?.number(row)) };
+  };
+  const text = (key: string, width: string, label = key): Cell => {
+    const column = columns.find(key);
+    return { key, label, width, show: (row) => clear(column?.text(row) ?? ""), clip: true };
+  };
   const list = (key: string): Cell => ({ key, label: key, width: "6.5rem", show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
   const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
   const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
@@ -53,9 +49,8 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
   const grid = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const field = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(where);
-  // The first block of rows that is seen.
-  const [top, setTop] = useState(0);
+  // What was typed since the filter of the address.
+  const [[typed, since], setTyped] = useState([where, where]);
   const height = useSize(scroller)[1];
   const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
   const kept = useMemo(() => matching(columns, filter), [filter]);
@@ -71,7 +66,6 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     if (box) box.scrollTop = Math.min(row * ROW, Math.max(box.scrollTop, (row + 1) * ROW - box.clientHeight));
   });
 
-  useEffect(() => setTyped(where), [where]);
   // The row one came from is chosen again.
   useEffect(() => {
     const before = rows.indexOf(run.opened);
@@ -104,47 +98,21 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
     ...screenKeys(run.name, () => go("#/")),
   ]);
 
-  const first = Math.max(0, top - 1);
-  const size = Math.ceil(height / ROW / STEP) + 3;
-  // Blocks that stay while one scrolls are the same elements, which are not compared again.
-  const drawn = useMemo(() => new Map<string, VNode>(), [rows, shown, size]);
-  const block = (number: number) => {
-    const start = number * STEP;
-    const name = `${number} ${chosen >= start && chosen < start + STEP ? chosen : ""}`;
-    const known = drawn.get(name);
-    if (known) return known;
-    if (drawn.size > MOST_DRAWN) drawn.clear();
-    const made = (
-      <div key={number % size} style={{ top: `${start * ROW}px` }} class="rows" role="presentation">
-        {Array.from(rows.subarray(start, start + STEP), (row, n) => line(row, start + n))}
-      </div>
-    );
-    drawn.set(name, made);
-    return made;
-  };
-  const line = (row: number, place: number) => (
-    <div id={`row-${row}`} role="row" aria-rowindex={place + 2} aria-selected={place === chosen} class="line" onClick={() => go(address.row(run, row))}>
-      {shown.map((cell, column) => (
-        <div role="gridcell" class={cell.clip ? "clip" : ""}>
-          {column ? cell.show(row) : <a tabIndex={place === chosen ? 0 : -1} href={address.row(run, row)}>{cell.show(row)}</a>}
-        </div>
-      ))}
-    </div>
-  );
+  const link = (row: number) => address.row(run, row);
   const head = columns.head;
   const filtered = (event: SubmitEvent) => {
     event.preventDefault();
     grid.current?.focus();
-    go(address.episodes(run.name, typed.trim(), sort));
+    go(address.episodes(run.name, (since === where ? typed : where).trim(), sort));
   };
   return (
     <>
       <form class="bar" role="search" onSubmit={filtered}>
         <label class="where">
           where{" "}
-          <input ref={field} value={typed} spellcheck={false}
+          <input ref={field} value={since === where ? typed : where} spellcheck={false}
             placeholder='score<1 tool:crm_search -end:failed "exact text"'
-            onInput={(event) => setTyped(event.currentTarget.value)}
+            onInput={(event) => setTyped([event.currentTarget.value, where])}
             onKeyDown={(event) => event.key === "Escape" && grid.current?.focus()} />
         </label>
         <span role="status">
@@ -161,7 +129,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
       {head !== undefined && head.left_out > 0 && <p class="notice">{head.left_out} rewards or tags have no column here.</p>}
       {histograms}
       <div class="grid" role="grid" ref={grid} tabIndex={0}
-        aria-activedescendant={current === undefined ? undefined : `row-${current}`} aria-label="episodes"
+        aria-activedescendant={current === undefined ? undefined : `row-${chosen}`} aria-label="episodes"
         aria-rowcount={rows.length + 1} aria-colcount={shown.length}
         style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}>
         <div role="rowgroup">
@@ -178,9 +146,7 @@ export function Table({ run, where, sort }: { run: Run; where: string; sort: str
             })}
           </div>
         </div>
-        <div class="scroller" role="rowgroup" ref={scroller} onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / ROW / STEP))}>
-          <div style={{ height: `${rows.length * ROW}px` }} role="presentation">{Array.from({ length: size }, (_, n) => block(first + n))}</div>
-        </div>
+        <Lines box={scroller} height={height} cells={shown} lines={rows} current={chosen} link={link} />
       </div>
     </>
   );
