@@ -1,6 +1,7 @@
 // Curves of a run over policy versions, or over its episodes in the order in which they ended.
 import { useMemo } from "preact/hooks";
 import type { Columns } from "./columns";
+import { grouped } from "./groups";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean } from "./text";
@@ -37,7 +38,8 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const number = (name: string) => (row: number) => columns.number(name, row);
   const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
-  const groups = all.map((one) => grouped(columns, one.rows));
+  // The scores of each group, without failed members.
+  const groups = all.map((one) => grouped(columns, one.rows).flatMap(({ scores }) => (scores.length ? [scores] : [])));
   const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
     name, values: groups.map((found) => found.filter(fits).length / found.length),
   });
@@ -70,13 +72,6 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
     average("seconds", number("total_s")),
   ];
   return found.filter((one) => known(one.values).some((value) => value !== 0));
-}
-
-// The scores of each group, without failed members.
-function grouped(columns: Columns, rows: number[]): number[][] {
-  const scored = rows.filter((row) => !Number.isNaN(columns.number("score", row)));
-  const found = Map.groupBy(scored, (row) => `${columns.byName.get("task")?.data[row]} ${columns.number("attempt", row)}`);
-  return [...found.values()].map((members) => members.map((row) => columns.number("score", row)));
 }
 
 // Numbers of the trainer: by file and name, pairs of step and value.

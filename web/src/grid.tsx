@@ -1,9 +1,9 @@
-// A virtual list of rows of one height.
+// A virtual list of lines of one height.
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
-export const ROW = 26;
-// Rows that are drawn and moved together.
+export const HEIGHT = 26;
+// Lines that are drawn and moved together.
 const STEP = 8;
 const SETTLED_MS = 200;
 
@@ -13,11 +13,17 @@ export interface Cell {
   clip?: boolean;
 }
 
-interface LinesProps { cells: Cell[]; lines: Uint32Array; current: number; link: (line: number) => string }
+interface LinesProps {
+  // A line is a number that the cells know.
+  cells: Cell[]; lines: Int32Array;
+  // The place of the line that keys act on.
+  current: number; link: (line: number) => string;
+  // Sets what a line says of itself, such as that it is selected.
+  state: (element: HTMLElement, line: number) => void;
+}
 
 // The lines that are seen, in blocks.
-export function Lines({ box, height, ...rest }: LinesProps & { box: RefObject<HTMLDivElement | null>; height: number }) {
-  const { lines, link } = rest;
+export function Lines({ box, height, click, ...rest }: LinesProps & { box: RefObject<HTMLDivElement | null>; height: number; click: (place: number, event: MouseEvent) => void }) {
   // The first block that is seen, and the one that was when scrolling ended. Until it ends, blocks keep their places in
   // the document: one that is moved is laid out anew with all its cells.
   const [top, setTop] = useState(0);
@@ -26,15 +32,15 @@ export function Lines({ box, height, ...rest }: LinesProps & { box: RefObject<HT
     const timer = setTimeout(() => settle(top), SETTLED_MS);
     return () => clearTimeout(timer);
   }, [top]);
-  const size = Math.ceil(height / ROW / STEP) + 3;
+  const size = Math.ceil(height / HEIGHT / STEP) + 3;
   const [first, slot] = [Math.max(0, top - 1), Math.max(0, settled - 1)];
   const clicked = (event: MouseEvent) => {
-    const line = lines[Number((event.target as Element).closest("[role=row]")?.ariaRowIndex) - 2];
-    if (line !== undefined) location.hash = link(line);
+    const place = Number((event.target as Element).closest("[role=row]")?.ariaRowIndex) - 2;
+    if (place >= 0) click(place, event);
   };
   return (
-    <div class="scroller" role="rowgroup" ref={box} onClick={clicked} onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / ROW / STEP))}>
-      <div style={{ height: `${lines.length * ROW}px` }} role="presentation">
+    <div class="scroller" role="rowgroup" ref={box} onClick={clicked} onScroll={(event) => setTop(Math.floor(event.currentTarget.scrollTop / HEIGHT / STEP))}>
+      <div style={{ height: `${rest.lines.length * HEIGHT}px` }} role="presentation">
         {Array.from({ length: size }, (_, n) => {
           const place = (slot + n) % size;
           return <Block key={place} start={(first + ((place - (first % size) + size) % size)) * STEP} {...rest} />;
@@ -45,7 +51,7 @@ export function Lines({ box, height, ...rest }: LinesProps & { box: RefObject<HT
 }
 
 // Its texts are written without the framework, for which to compare them would be most of a frame.
-function Block({ start, cells, lines, current, link }: LinesProps & { start: number }) {
+function Block({ start, cells, lines, current, link, state }: LinesProps & { start: number }) {
   const box = useRef<HTMLDivElement>(null);
   const length = Math.max(0, Math.min(STEP, lines.length - start));
   const own = current >= start && current < start + length ? current - start : -1;
@@ -54,24 +60,22 @@ function Block({ start, cells, lines, current, link }: LinesProps & { start: num
       {cells.map((cell, n) => <div role="gridcell" class={cell.clip ? "clip" : ""}>{n ? " " : <a> </a>}</div>)}
     </div>
   )), [cells, length]);
-  useLayoutEffect(() => {
-    for (let n = 0; n < length; n++) write(box.current?.children[n] as HTMLElement, cells, lines[start + n] ?? 0, start + n, link);
-  }, [start, length, cells, lines]);
-  useLayoutEffect(() => {
-    for (let n = 0; n < length; n++) mark(box.current?.children[n] as HTMLElement, n === own);
-  }, [length, cells, own]);
-  return useMemo(() => <div ref={box} style={{ top: `${start * ROW}px` }} class="rows" role="presentation">{drawn}</div>, [drawn, start]);
-}
-
-function write(row: HTMLElement, cells: Cell[], line: number, place: number, link: (line: number) => string): void {
-  row.id = `row-${place}`;
-  row.ariaRowIndex = String(place + 2);
-  const first = row.firstElementChild?.firstElementChild as HTMLAnchorElement;
-  first.href = link(line);
-  cells.forEach((cell, n) => ((n ? row.children[n] : first)!.firstChild as Text).data = cell.show(line));
-}
-
-function mark(row: HTMLElement, current: boolean): void {
-  row.ariaSelected = String(current);
-  (row.firstElementChild?.firstElementChild as HTMLElement).tabIndex = current ? 0 : -1;
+  const each = (act: (row: HTMLElement, anchor: HTMLAnchorElement, line: number, n: number) => void) => () => {
+    for (let n = 0; n < length; n++) {
+      const row = box.current?.children[n] as HTMLElement;
+      act(row, row.firstElementChild?.firstElementChild as HTMLAnchorElement, lines[start + n] ?? 0, n);
+    }
+  };
+  useLayoutEffect(each((row, anchor, line, n) => {
+    row.id = `row-${start + n}`;
+    row.ariaRowIndex = String(start + n + 2);
+    anchor.href = link(line);
+    cells.forEach((cell, place) => ((place ? row.children[place] : anchor)?.firstChild as Text).data = cell.show(line));
+  }), [start, length, cells, lines]);
+  useLayoutEffect(each((row, anchor, line, n) => {
+    state(row, line);
+    row.classList.toggle("current", n === own);
+    anchor.tabIndex = n === own ? 0 : -1;
+  }), [start, length, cells, lines, own, state]);
+  return useMemo(() => <div ref={box} style={{ top: `${start * HEIGHT}px` }} class="rows" role="presentation">{drawn}</div>, [drawn, start]);
 }

@@ -7,7 +7,7 @@ import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
 import { clear } from "./text";
-import { Notice, reason, Title, useAnswer, useAsk } from "./ui";
+import { count, Notice, reason, Title, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
@@ -209,6 +209,36 @@ export function useSaid(run: Run, row: number): { reviews: Review[]; said: Said[
   const labeled = run.columns.list("owner", row).length > 0;
   const [said = [], error] = useAsk<Said[]>(() => (labeled ? ask(`${run.address}/labels/${row}`) : undefined), [run, row, labeled]);
   return { reviews, said: error ? [{ file: "error", why: error }] : said };
+}
+
+// Proposes the reviewer's last verdict on one of some rows for the others, and takes such labels back.
+export function useProposals(run: Run): { words: string; propose: (rows: Iterable<number>) => void; undo: () => void } {
+  const [words, say] = useState("");
+  const post = (body: unknown, done: (added: Review[]) => void) => {
+    send<Review[]>("POST", `${run.address}/reviews`, body).then((added) => {
+      done(added);
+      return run.loadReviews();
+    }).catch((problem: unknown) => say(reason(problem)));
+  };
+  const propose = (given: Iterable<number>) => {
+    const rows = new Set(given);
+    const own = (one: Review) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict" && !one.stale && rows.has(one.n ?? -1);
+    const [read] = (run.reviews?.reviews ?? []).filter(own).sort((a, b) => (a.at < b.at ? 1 : -1));
+    if (read === undefined) return say("review one of these episodes first: Enter, then x");
+    post({ kind: "inherited", rows: [...rows], of: [read.id] }, (added) => {
+      if (added.length) run.proposed.push(added.map((one) => one.id));
+      say(`${read.owner}: ${count(added.length)} ${added.length === 1 ? "episode inherits" : "episodes inherit"} it, as proposed`);
+    });
+  };
+  const undo = () => {
+    const last = run.proposed.at(-1);
+    if (last === undefined) return say("nothing to take back");
+    post({ kind: "removed", of: last }, () => {
+      run.proposed.pop();
+      say(`${count(last.length)} labels taken back`);
+    });
+  };
+  return { words, propose, undo };
 }
 
 // All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.

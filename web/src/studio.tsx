@@ -6,7 +6,7 @@ import { Compare } from "./compare";
 import { Curves } from "./curves";
 import { goTo, useEpisode } from "./episode";
 import { Findings } from "./findings";
-import { Group } from "./group";
+import { Beside, Group } from "./group";
 import { useKeys } from "./keys";
 import { Live, Watch } from "./live";
 import { selected } from "./marks";
@@ -26,9 +26,10 @@ interface Place {
 }
 
 const DRAWN: Record<string, (place: Place) => VNode> = {
-  episodes: ({ run, query }) => <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />,
+  episodes: ({ run, query }) => <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} by={query.get("by") ?? ""} />,
   e: ({ query, rest, ...place }) => (query.has("review") ? <TableReview key={rest.join("/")} {...place} /> : <Episode {...place} turn={Number(query.get("t") ?? -1)} />),
-  g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />,
+  g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} by={query.get("by") ?? ""} />,
+  beside: ({ run, rest }) => <Beside words="Side by side" of={rest.flatMap((task, n) => (n % 2 ? [] : [[run, run.columns.row(task, ...numbers(rest[n + 1]))]]))} back={() => history.back()} />,
   live: ({ query: _query, rest, ...place }) => (place.task ? <Watch key={rest.join("/")} {...place} /> : <Live run={place.run} />),
   curves: ({ run, query }) => <Curves run={run} x={query.get("x") ?? ""} />,
   review: ({ run }) => <ReviewHome run={run} />,
@@ -76,11 +77,17 @@ function decoded(part: string): string {
   }
 }
 
+// Member and attempt of an episode, as an address has them.
+function numbers(place = ""): [member: number, attempt: number] {
+  const [member = 0, attempt = 0] = place.split(".").map(Number);
+  return [member, attempt];
+}
+
 function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: string[]; query: URLSearchParams }) {
   useRuns(run);
   const [problem, forget] = useErrorBoundary();
   const [task = "", place = ""] = rest;
-  const [member = 0, attempt = 0] = place.split(".").map(Number);
+  const [member, attempt] = numbers(place);
   useEffect(forget, [screen, task, place]);
   const drawn = DRAWN[screen] ?? DRAWN.episodes;
   return (
