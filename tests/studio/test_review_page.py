@@ -12,6 +12,7 @@ import pytest
 from quintain.studio.reviews import Reviews
 from tests.studio.runs import HOSTILE, failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
+from tests.studio.test_reports import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
@@ -145,6 +146,22 @@ def test_a_disagreement_is_decided_with_a_key(browser: Reading, home: Path) -> N
     assert (one["owner"], len(one["of"])) == ("policy", 2)
     browser.run("location.hash = '#/first/episodes?where=label:policy'")
     browser.until(f"{LINES} === 3")
+
+
+def test_the_list_of_runs_says_how_far_a_run_is_known(browser: Reading, home: Path) -> None:
+    blindly(home)
+    report(home / "runs" / "first" / "audit", "f1")
+    (home / "runs" / "first" / "run.json").write_text('{"name": "desk", "fingerprint": "f1"}')
+    write(home / "runs" / "bare", [trace("a", score=2.0)])
+    browser.run("location.reload()")
+    cells = "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].slice(4).map(each => each.textContent))"
+    browser.until(f"{cells}.length === 2")
+    # 20 of 21 episodes have a score, and their mean is 0.5.
+    assert browser.run(cells) == [
+        ["21", "0.5", "0.476 … 0.524", "4.8 %", "⚑ 2 proven", "4 (κ 0.5)"],
+        ["1", "2", "2 … 2", "0", "none run", "–"],
+    ]
+    assert not AXE.exists() or browser.violations() == []
 
 
 def test_a_label_of_another_episode_is_shown_as_stale(browser: Reading, home: Path) -> None:

@@ -101,6 +101,12 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
 interface Summary {
   name: string; environment: string | null; agent: string | null; split: string | null; episodes: number;
   failed: number; mean: number | null; active: boolean; done: boolean;
+  // Of the mean, if episodes without a score had the lowest or the highest one.
+  interval: [low: number, high: number] | null;
+  // Findings of an audit of this version; null without an audit.
+  proven: number | null;
+  // Episodes that people labelled, and how far two of them agree.
+  labels: number; kappa: number | null;
 }
 
 function Runs() {
@@ -123,7 +129,7 @@ function Runs() {
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
       <Sheet style="runs" current={place} choose={choose}
-        heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
+        heads={["run", "environment", "agent", "split", "episodes", "mean", <span title="The mean if all episodes without a score had the lowest, or the highest one">interval</span>, "failed", "audit", "labels"]}
         rows={(runs ?? []).map((one) => [
           <>
             <input type="checkbox" aria-label={`compare ${clear(one.name)}`} checked={chosen.includes(one.name)} onChange={() => toggle(one.name)} />{" "}
@@ -131,8 +137,10 @@ function Runs() {
           </>,
           ...[one.environment, one.agent, one.split].map((fact) => clear(fact ?? "")),
           `${count(one.episodes)}${one.done ? "" : " read so far"}`,
-          count(one.failed),
-          figure(one.mean),
+          figure(one.mean), one.interval && `${figure(one.interval[0])} … ${figure(one.interval[1])}`,
+          one.failed ? `${Math.round((1000 * one.failed) / one.episodes) / 10} %` : "0",
+          one.proven === null ? "none run" : <a href={address.screen(one.name, "findings")}>{one.proven > 0 && "⚑ "}{one.proven} proven</a>,
+          one.labels ? <a href={address.screen(one.name, one.kappa === null ? "review" : "agreement")}>{count(one.labels)}{one.kappa !== null && ` (κ ${figure(one.kappa)})`}</a> : "–",
         ])}
       />
     </>

@@ -22,6 +22,7 @@ from quintain import __version__, codec
 from quintain.errors import UsageError
 
 from .access import Guard
+from .agreement import labels_of_run
 from .folders import Run, Runs
 from .page import TYPES, built, page
 from .replays import Replays, Unplayable
@@ -103,7 +104,8 @@ class _Studio:
         return _json({"version": API, "quintain": __version__})
 
     async def list(self, _request: Request) -> Response:
-        return _json(await run_in_threadpool(lambda: [run.summary() for run in self._runs.all().values()]))
+        runs = self._runs.all().values()
+        return _json(await run_in_threadpool(lambda: [run.summary() | labels_of_run(run) for run in runs]))
 
     async def run(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._run(request).facts))
