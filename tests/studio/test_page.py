@@ -332,7 +332,7 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     write(home / "runs" / "later", [*better, trace("only here"), failed("broken")])
     browser.run("location.hash = '#/'")
     browser.until("document.querySelectorAll('table.runs tbody tr').length >= 3")
-    names: list[str] = browser.run("[...document.querySelectorAll('table.runs a')].map(one => one.textContent)")
+    names: list[str] = browser.run("[...document.querySelectorAll('table.runs th a')].map(one => one.textContent)")
     for name in ("a run", "later"):
         browser.press(*["k"] * len(names), *["j"] * names.index(name), "x")
         browser.until(f"document.querySelector('tr.current a').textContent === '{name}'")
@@ -348,6 +348,30 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     )  # Those without a partner in the first run, one unreadable, one in the second.
     assert f"30 better0 worse10 same1 without a score in one{missing} in one run only" in said
     assert not AXE.exists() or browser.violations() == []
+    rows = (
+        "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].map(cell => cell.textContent).join(' '))"
+    )
+    for by, lines in (
+        ("tag", ['level:"easy" 0.375 1 0.625 20', 'level:"hard" 0.625 1 0.375 20']),
+        ("tool", ["search 0.5 1 0.5 40", "update 0.5 1 0.5 40"]),
+        ("phase", []),
+        ("shape", ["done 0.75 0 -0.75 40"]),
+    ):
+        browser.press("b")
+        browser.until(f"document.querySelector('[aria-current=true]').textContent === 'by {by}'")
+        assert browser.run(rows) == lines
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("Enter")
+    browser.until(f"{COUNT} === '0 of 42'")  # None of the second run failed in that way.
+    browser.run("history.back()")
+    browser.until(f"{rows}.length === 1")
+    browser.press("b", "j", "Enter")
+    browser.until("document.querySelectorAll('.sides thead th').length === 8")
+    heads = browser.run("[...document.querySelectorAll('.sides thead th')].map(one => one.textContent)")
+    assert [head.partition("score")[0] for head in heads[:3]] == ["a runmember 0", "latermember 0", "a runmember 1"]
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("Escape")
+    browser.until("document.querySelectorAll('tbody tr').length === 10")
     browser.press("x")
     browser.until("document.querySelector('h1').textContent === 'later → a run'")
     assert "-0.5" in browser.run("document.querySelector('main').textContent")

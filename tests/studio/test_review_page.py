@@ -154,7 +154,9 @@ def test_the_list_of_runs_says_how_far_a_run_is_known(browser: Reading, home: Pa
     (home / "runs" / "first" / "run.json").write_text('{"name": "desk", "fingerprint": "f1"}')
     write(home / "runs" / "bare", [trace("a", score=2.0)])
     browser.run("location.reload()")
-    cells = "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].slice(4).map(each => each.textContent))"
+    cells = (
+        "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].slice(4).map(each => each.textContent))"
+    )
     browser.until(f"{cells}.length === 2")
     # 20 of 21 episodes have a score, and their mean is 0.5.
     assert browser.run(cells) == [

@@ -172,7 +172,7 @@ export function Group({ run, task, attempt, by }: { run: Run; task: string; atte
 
 // Episodes of one run or of several, which the address names; their rows are -1 where there are none.
 export function Beside({ words, of, back }: { words: string; of: [run: Run, row: number][]; back: () => void }) {
-  const found = of.every(([run, row]) => row >= 0 && run.columns.head);
+  const found = of.length > 0 && of.every(([run, row]) => row >= 0 && run.columns.head);
   const load = () => Promise.all(of.slice(0, BESIDE).map(async ([run, row]) => ({ run, trace: (await run.line(row)).trace })));
   const [members, error] = useAsk(() => (found ? load() : undefined), [words, found]);
   const help = useKeys([["Escape", "back", back]]);

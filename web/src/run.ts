@@ -172,7 +172,7 @@ export const address = {
     return [task, numbered(member, attempt)];
   })),
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
-  compare: (a: string, b: string) => place("compare") + query({ a, b }),
+  compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) => address.episode(of.name, ...key(of, row)),
 };

@@ -6,7 +6,7 @@ import { address, go, type Run, screenKeys } from "./run";
 import { clear } from "./text";
 import { count, Sheet, Title, useChosen } from "./ui";
 
-const SEPARATOR = " ▸ ";
+export const SEPARATOR = " ▸ ";
 
 interface Shape { path: string; name: string; level: number; rows: number[]; parts: Shape[] }
 

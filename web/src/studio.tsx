@@ -54,7 +54,7 @@ function App() {
   }, [path]);
   const given = new URLSearchParams(query);
   const [a, b] = [given.get("a"), given.get("b")];
-  const compared = path === "compare" && a !== null && b !== null && <Compare key={query} a={run(a)} b={run(b)} />;
+  const compared = path === "compare" && a !== null && b !== null && <Compare key={`${a} ${b}`} a={run(a)} b={run(b)} by={given.get("by") ?? ""} task={given.get("task")} />;
   // The columns of a run hold what a sample hides, so its review does without them.
   const sampled = screen === "review" && rest[0] && <SampleReview run={name} name={rest[0]} />;
   return (
