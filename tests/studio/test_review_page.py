@@ -161,7 +161,7 @@ def test_the_list_of_runs_says_how_far_a_run_is_known(browser: Reading, home: Pa
     # 20 of 21 episodes have a score, and their mean is 0.5.
     assert browser.run(cells) == [
         ["21", "0.5", "0.476 … 0.524", "4.8 %", "⚑ 2 proven", "4 (κ 0.5)"],
-        ["1", "2", "2 … 2", "0", "none run", "–"],
+        ["1", "2", "2 … 2", "0", "none run", "\u2013"],
     ]
     assert not AXE.exists() or browser.violations() == []
 

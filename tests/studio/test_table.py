@@ -26,6 +26,7 @@ WORDS = "document.querySelector('.said').textContent"
 SELECTED = "document.querySelectorAll('.scroller [aria-selected=true]').length"
 STATUS = "document.querySelector('.review [role=status]')?.textContent"
 TEXTS = "[...document.querySelectorAll('.scroller .line')].map(one => [...one.children].map(each => each.textContent))"
+DASH = "\u2013"
 CURRENT = "document.querySelector('.line.current').textContent"
 
 
@@ -106,7 +107,7 @@ def expected(task: str, k: int) -> float:
 
 
 def figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{round(value, 3):g}"
+    return DASH if math.isnan(value) else f"{round(value, 3):g}"
 
 
 def test_members_of_a_task_are_one_line(browser: Reading) -> None:
@@ -125,7 +126,7 @@ def test_members_of_a_task_are_one_line(browser: Reading) -> None:
         spread = math.sqrt(sum((score - mean) ** 2 for score in scores) / len(scores))
         numbers = (mean, spread, expected(line[0], 2), expected(line[0], 4))
         assert line[1:6] == [str(len(scores)), *map(figure, numbers)]
-    assert lines[4][1:6] == ["1", "–", "–", "–", "–"]
+    assert lines[4][1:6] == ["1", *[DASH] * 4]
     assert not AXE.exists() or browser.violations() == []
 
 

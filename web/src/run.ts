@@ -18,6 +18,19 @@ async function text(path: string, request: RequestInit = {}): Promise<string> {
   return said;
 }
 
+// The lines of an answer, as they come.
+export async function* lines<Line>(path: string, signal: AbortSignal): AsyncGenerator<Line> {
+  const answer = await fetch(`api/${path}`, { signal });
+  if (!answer.ok || !answer.body) throw new Error((await answer.json()).detail);
+  let rest = "";
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const whole = (rest + part.value).split("\n");
+    rest = whole.pop() ?? "";
+    for (const line of whole) yield JSON.parse(line);
+  }
+}
+
 export function send<Answer>(method: string, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   return ask<Answer>(path, { method, body: typeof body === "string" ? body : JSON.stringify(body), headers });
 }
@@ -173,13 +186,16 @@ export const address = {
   })),
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
   compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
+  // In one run, or in all of them.
+  search: (run: string, q = "", kase = "", field = "") => (run ? place(run, "search") : "#/") + query({ q, case: kase, field }),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) => address.episode(of.name, ...key(of, row)),
 };
 
-// Screens of a run: the key after g, the name in the address, what it shows.
+// Screens of a run: the key, after g if it is a letter, the name in the address, what it shows.
 export const SCREENS: [key: string, name: string, means: string][] = [
   ["e", "episodes", "all episodes"],
+  ["/", "search", "where a text stands"],
   ["l", "live", "what is in play"],
   ["c", "curves", "curves over versions"],
   ["s", "shapes", "shapes of failure"],
@@ -192,4 +208,4 @@ export const SCREENS: [key: string, name: string, means: string][] = [
 export const go = (address: string): void => { location.hash = address; };
 
 export const screenKeys = (run: string, back = () => history.back()): Binding[] =>
-  [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];
+  [...SCREENS.map(([key, name, means]): Binding => [key === "/" ? key : `g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];

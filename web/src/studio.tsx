@@ -13,6 +13,7 @@ import { selected } from "./marks";
 import type { Line } from "./record";
 import { ReviewHome, SampleReview, TableReview, useSaid } from "./review";
 import { address, ask, go, type Run, run, screenKeys, SCREENS, send } from "./run";
+import { Ask, focusSearch, Found } from "./search";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
@@ -37,6 +38,7 @@ const DRAWN: Record<string, (place: Place) => VNode> = {
   shapes: ({ run }) => <Shapes run={run} />,
   tasks: ({ run }) => <Tasks run={run} />,
   findings: ({ run }) => <Findings run={run} />,
+  search: ({ run, query }) => <Search run={run.name} query={query} />,
 };
 
 function App() {
@@ -64,7 +66,7 @@ function App() {
         {name && !compared && <a href={address.episodes(name)}>{clear(name)}</a>}
         {name && !compared && SCREENS.slice(1).map(([, one, means]) => <a href={address.screen(name, one)} title={means}>{one}</a>)}
       </nav>
-      <main>{compared || sampled || (name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={given} /> : <Runs />)}</main>
+      <main>{compared || sampled || (name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={given} /> : <Runs query={given} />)}</main>
     </>
   );
 }
@@ -109,9 +111,30 @@ interface Summary {
   labels: number; kappa: number | null;
 }
 
-function Runs() {
-  const [chosen, setChosen] = useState<string[]>([]);
+// The field has the focus until something was asked for, so that the hits have the keys then.
+function Search({ run, query }: { run: string; query: URLSearchParams }) {
+  useEffect(() => void (query.has("q") || focusSearch()), []);
+  return (
+    <>
+      <Ask key={query.toString()} query={query} to={(...asked) => address.search(run, ...asked)} />
+      <Found runs={[run]} query={query} />
+    </>
+  );
+}
+
+function Runs({ query }: { query: URLSearchParams }) {
   const [runs, error] = useAnswer<Summary[]>("runs");
+  if (error) return <Notice words={error} />;
+  return (
+    <>
+      <Ask key={query.toString()} query={query} to={(...asked) => address.search("", ...asked)} />
+      {query.has("q") ? runs && <Found runs={runs.map((one) => one.name)} query={query} /> : <ListOfRuns runs={runs} />}
+    </>
+  );
+}
+
+function ListOfRuns({ runs }: { runs: Summary[] | undefined }) {
+  const [chosen, setChosen] = useState<string[]>([]);
   const [first = "", second = ""] = chosen;
   const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
   const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
@@ -121,8 +144,8 @@ function Runs() {
     ["Enter", "open the run", of((name) => go(address.episodes(name)))],
     ["x", "choose the run", of(toggle)],
     ["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))],
+    ["/", "search in all runs", focusSearch],
   ]);
-  if (error) return <Notice words={error} />;
   return (
     <>
       <Title words="Runs" help={help}>

@@ -183,7 +183,7 @@ export function Table({ run, where, sort, by }: TableProps) {
     ["c", "compare what is selected, side by side", compare],
     ["x", "review the episode, or label all that are selected, by your verdict on one", on((line) => (selected.size ? propose(selected) : go(address.review(run, members(line)[0] ?? 0))))],
     ["u", "take the last of these labels back", undo],
-    ["f", "filter", () => field.current?.focus()], ["/", "filter by text", () => field.current?.focus()],
+    ["f", "filter", () => field.current?.focus()],
     ["h", "histograms: arrows with Shift choose a range, Enter filters by it", () => document.querySelector<HTMLElement>(".histograms [role=slider]")?.focus()],
     ["s", "sort by the next column", () => go(there({ sort: next }))],
     ["S", "turn the order round", () => go(there({ sort: sort.startsWith("-") ? sort.slice(1) : `-${sort || "task"}` }))],
