@@ -192,6 +192,25 @@ def test_a_shape_is_labeled_as_proposed(browser: Reading, home: Path) -> None:
     browser.until(f"{LINES} === 15")
 
 
+def test_notes_are_put_under_a_mode_later(browser: Reading, home: Path) -> None:
+    browser.run("location.hash = '#/first/e/lend%200/0?review=1'")
+    browser.until(f"document.querySelector('.review') && {TURNS}")
+    browser.press("N")
+    browser.on(lambda page: page.keyboard.insert_text("reads the old lead"))
+    browser.press("Enter")
+    browser.until(f"{STATUS} === 'saved: note'")
+    browser.run("location.hash = '#/first/review'")
+    browser.until("document.querySelector('input[name=note]') && document.querySelector('select[name=mode]').length")
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("document.querySelector('input[name=note]').click()")
+    browser.run("document.querySelector('select[name=mode]').value = 'env.stale_read'")
+    browser.run("document.querySelector('input[name=note]').form.requestSubmit()")
+    browser.until("!document.querySelector('input[name=note]')")
+    note, verdict = written(home)
+    assert (note["kind"], verdict["kind"], verdict["note"]) == ("note", "verdict", "reads the old lead")
+    assert (verdict["owner"], verdict["modes"]) == ("env", ["env.stale_read"])
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_review_screens_are_accessible(browser: Reading, home: Path, scheme: str) -> None:

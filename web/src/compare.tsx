@@ -110,9 +110,7 @@ function difference(tasks: Part[]): { mean: number; low: number; high: number } 
   return { mean, low: draws[Math.floor(0.025 * draws.length)] ?? NaN, high: draws[Math.ceil(0.975 * draws.length) - 1] ?? NaN };
 }
 
-interface CompareProps { a: Run; b: Run; by: string; task: string | null }
-
-export function Compare({ a, b, by, task }: CompareProps) {
+export function Compare({ a, b, by, task }: { a: Run; b: Run; by: string; task: string | null }) {
   useRuns(a, b);
   if (task === null) return <Whole a={a} b={b} by={BYS.find((one) => one === by) ?? "task"} />;
   if (![a, b].every((one) => one.columns.head?.done)) return <p>Loading both runs …</p>;

@@ -6,8 +6,10 @@ import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean } from "./text";
 import { Details, Notice, part, Sheet, Title, useAnswer } from "./ui";
+import { compile } from "./where";
 
 const MOST = 60;
+const MOST_TOOLS = 8;
 const WIDE = 280;
 const HIGH = 96;
 const Z = 1.96;
@@ -38,6 +40,10 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const number = (name: string) => (row: number) => columns.number(name, row);
   const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
+  const holding = (name: string, where: string) => {
+    const filter = compile(columns, where, () => new Set());
+    return over(name, (rows) => ("tests" in filter ? rows.filter((row) => filter.tests.every((test) => test(row))).length / rows.length : NaN));
+  };
   // The scores of each group, without failed members.
   const groups = all.map((one) => grouped(columns, one.rows).flatMap(({ scores }) => (scores.length ? [scores] : [])));
   const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
@@ -56,7 +62,8 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const named = (one: { name: string }) => one.name.replace(/^reward\./, "");
   const found = [
     score,
-    over("failed", (rows) => rows.filter((row) => Number.isNaN(columns.number("score", row))).length / rows.length),
+    holding("failed", "score:none"),
+    ...(columns.byName.get("component")?.values ?? []).filter(Boolean).map((letter) => holding(`failed: component ${letter}`, `component:${letter}`)),
     ...rewards.filter((one) => one.level === "trajectory").map((one) => average(named(one), (row) => one.number(row))),
     ...rewards
       .filter((one) => one.level === "phase")
@@ -66,6 +73,7 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
     share("groups with several scores", (scores) => new Set(scores).size > 1),
     average("turns", number("turns")),
     average("completion tokens", number("completion")),
+    ...(columns.byName.get("tool")?.values ?? []).slice(0, MOST_TOOLS).map((tool) => holding(`episodes with ${tool}`, `tool:${JSON.stringify(tool)}`)),
     average("refused calls", (row) => columns.number("errors", row) / columns.number("steps", row)),
     average("mean logprob", number("logprob")),
     average("versions in an episode", (row) => columns.number("last_version", row) - columns.number("version", row) + 1),

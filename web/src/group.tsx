@@ -1,4 +1,6 @@
 // A group, or other episodes: their calls side by side, and where the members of a group part.
+import type { ComponentChildren } from "preact";
+import { words } from "./changes";
 import { useKeys } from "./keys";
 import { plain, type Step, type Trace } from "./record";
 import { address, BESIDE, go, type Run, screenKeys } from "./run";
@@ -186,12 +188,19 @@ export function Beside({ words, of, back }: { words: string; of: [run: Run, row:
   );
 }
 
+// A text in which words that the other one lacks are marked.
+function differing(text: string, other: string | undefined): ComponentChildren {
+  const known = words(other ?? text);
+  return text.split(/([\p{L}\p{N}_-]+)/u).map((part, n) => (n % 2 && !known.has(part) ? <mark>{clear(part)}</mark> : clear(part)));
+}
+
 function Sides({ members }: { members: Member[] }) {
   const traces = members.map((one) => one.trace);
   const middle = score(traces);
   const cell = (step: Step | undefined, first: Step | undefined) => {
     const equal = step && first && same(step) === same(first);
-    return step && <span class={equal ? "dim" : ""}>{equal ? "=" : short(clear(same(step)), 160)}{step.is_error && <span class="refused"> ✗</span>}</span>;
+    const other = step && first && step.call.name === first.call.name ? same(first) : undefined;
+    return step && <span class={equal ? "dim" : ""}>{equal ? "=" : differing(short(same(step), 160), other)}{step.is_error && <span class="refused"> ✗</span>}</span>;
   };
   const several = (of: (one: Member) => string) => new Set(members.map(of)).size > 1;
   const [runs, tasks] = [several((one) => one.run.name), several((one) => one.trace.task)];

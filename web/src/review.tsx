@@ -7,7 +7,7 @@ import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
 import { clear } from "./text";
-import { count, Notice, reason, Title, useAnswer, useAsk } from "./ui";
+import { count, Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
@@ -269,8 +269,19 @@ export function ReviewHome({ run }: { run: Run }) {
       load();
     }, failed);
   };
+  // Each chosen note becomes a verdict with that mode.
+  const sort = (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const mode = String(given.get("mode"));
+    const chosen = notes.filter((one) => given.getAll("note").includes(one.id));
+    const posted = chosen.map((one) => send("POST", `${run.address}/reviews`, {
+      kind: "verdict", rows: [one.n], owner: mode.split(".")[0], modes: [mode], first: one.first ?? null, sure: one.sure ?? null, note: one.note,
+    }));
+    Promise.all(posted).then(() => run.loadReviews(), failed);
+  };
   const reviews = run.reviews;
-  const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.modes?.length);
+  const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.mark && !one.modes?.length);
   return (
     <>
       <Title words="Review" help={help} />
@@ -293,13 +304,18 @@ export function ReviewHome({ run }: { run: Run }) {
         <button>draw</button>
       </form>
       <h2>Notes without a mode: {notes.length}</h2>
-      <ul>
-        {notes.map((one) => (
-          <li>
-            {one.n === null ? clear(one.target.task) : <a href={address.row(run, one.n)}>{clear(one.target.task)}</a>}, {clear(one.reviewer)}, {label(one)}: {clear(one.note ?? "")}
-          </li>
-        ))}
-      </ul>
+      {notes.length > 0 && (
+        <form onSubmit={sort} aria-label="notes without a mode">
+          <Sheet plain heads={["", "episode", "by", "label", "note"]} rows={notes.map((one) => [
+            one.reviewer === reviews?.reviewer && one.n !== null && !one.stale && <input type="checkbox" name="note" value={one.id} aria-label={`note on ${clear(one.target.task)}`} />,
+            one.n === null ? clear(one.target.task) : <a href={address.row(run, one.n)}>{clear(one.target.task)}</a>, clear(one.reviewer), label(one), clear(one.note ?? ""),
+          ])} />
+          <p class="bar">
+            <label>mode <select name="mode">{(taxonomy?.modes ?? []).filter((one) => !one.merged).map((one) => <option value={one.id}>{clear(one.id)}</option>)}</select></label>
+            <button>put the chosen notes of yours under it</button>
+          </p>
+        </form>
+      )}
       <h2>Taxonomy, revision {taxonomy?.revision ?? "–"}</h2>
       <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setTyped(event.currentTarget.value)} spellcheck={false} />
       <p><button type="button" onClick={write} disabled={text === taxonomy?.text}>save as the next revision</button></p>

@@ -13,7 +13,7 @@ interface Hit {
   excerpt: [before: string, found: string, after: string];
 }
 
-// Hits as they come; `undefined` while the server still looks.
+// Hits as they come, and whether the server still looks.
 function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, error: string] {
   const [[found, done, error], set] = useState<[Hit[], boolean, string]>([[], true, ""]);
   useEffect(() => {
@@ -39,10 +39,8 @@ function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, er
   return [found, done, error];
 }
 
-interface FoundProps { runs: string[]; query: URLSearchParams }
-
 // The table of hits; what is asked for is in the address.
-export function Found({ runs, query }: FoundProps) {
+export function Found({ runs, query }: { runs: string[]; query: URLSearchParams }) {
   const q = query.get("q") ?? "";
   const asked = q && new URLSearchParams({ q, case: query.get("case") ?? "", field: query.get("field") ?? "" }).toString();
   const [found, done, error] = useHits(runs, asked);

@@ -78,9 +78,7 @@ function save(name: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-interface TableProps { run: Run; where: string; sort: string; by: string }
-
-export function Table({ run, where, sort, by }: TableProps) {
+export function Table({ run, where, sort, by }: { run: Run; where: string; sort: string; by: string }) {
   const { columns } = run;
   const grid = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -91,10 +89,7 @@ export function Table({ run, where, sort, by }: TableProps) {
   const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
   const kept = useMemo(() => matching(columns, filter), [filter]);
   const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
-  const there = (change: { where?: string; sort?: string; by?: string }) => {
-    const place = { where, sort, by, ...change };
-    return address.episodes(run.name, place.where, place.sort, place.by);
-  };
+  const there = (to: { where?: string; sort?: string; by?: string }) => address.episodes(run.name, to.where ?? where, to.sort ?? sort, to.by ?? by);
   const histograms = useMemo(
     () => <Histograms columns={columns} rows={kept} where={where} filter={(range) => go(there({ where: range }))} />,
     [columns, columns.rows, kept, where, sort, by],
