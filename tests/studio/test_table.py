@@ -100,6 +100,14 @@ def test_selected_episodes_stand_side_by_side(browser: Reading) -> None:
     browser.until(f"{SELECTED} === 3")
 
 
+def test_columns_beyond_the_window_are_reached_by_scrolling(browser: Reading) -> None:
+    browser.resize(700, 500)
+    last, box = ".line:not(.head) > :last-child", "document.querySelector('.scroller').getBoundingClientRect().right"
+    browser.run("document.querySelector('.grid').scrollLeft = 9999")
+    browser.until(f"document.querySelector({last!r}).getBoundingClientRect().right <= Math.min(innerWidth, {box})")
+    assert browser.run("document.querySelector('.grid').scrollLeft") > 100
+
+
 def expected(task: str, k: int) -> float:
     scores = SCORES[task]
     solved = sum(score >= SOLVED for score in scores)

@@ -8,10 +8,15 @@ const STEP = 8;
 const SETTLED_MS = 200;
 
 export interface Cell {
-  key: string; label: string; width: string; show: (line: number) => string;
+  // The least width in rem, and its share of the room that is left.
+  key: string; label: string; width: number; grow?: number; show: (line: number) => string;
   // Texts may be wider than their column. To clip a cell costs as much as to paint it.
   clip?: boolean;
 }
+
+// The layout of a line: that of a grid costs twice as much.
+export const flex = ({ grow = 0, width }: Cell): string => `${grow} 0 ${width}rem`;
+export const room = (cells: Cell[]): string => `${cells.reduce((all, one) => all + one.width + 0.5, 2)}rem`;
 
 interface LinesProps {
   // A line is a number that the cells know.
@@ -57,7 +62,7 @@ function Block({ start, cells, lines, current, link, state }: LinesProps & { sta
   const own = current >= start && current < start + length ? current - start : -1;
   const drawn = useMemo(() => Array.from({ length }, () => (
     <div role="row" class="line">
-      {cells.map((cell, n) => <div role="gridcell" class={cell.clip ? "clip" : ""}>{n ? " " : <a> </a>}</div>)}
+      {cells.map((cell, n) => <div role="gridcell" style={{ flex: flex(cell) }} class={cell.clip ? "clip" : ""}>{n ? " " : <a> </a>}</div>)}
     </div>
   )), [cells, length]);
   const each = (act: (row: HTMLElement, anchor: HTMLAnchorElement, line: number, n: number) => void) => () => {

@@ -1,6 +1,6 @@
 // The table of episodes, a row each or folded by task.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Cell, HEIGHT, Lines } from "./grid";
+import { type Cell, flex, HEIGHT, Lines, room } from "./grid";
 import { grouped, type Members, passes, verdict } from "./groups";
 import { Histograms } from "./histograms";
 import { type Binding, useKeys } from "./keys";
@@ -16,49 +16,49 @@ const MOST_SAVED = 500;
 
 function cells(run: Run): Cell[] {
   const columns = run.columns;
-  const number = (key: string, width: string, label = key): Cell => {
+  const number = (key: string, width: number, label = key): Cell => {
     const column = columns.find(key);
     return { key, label, width, show: (row) => figure(column?.number(row)) };
   };
-  const text = (key: string, width: string, label = key): Cell => {
+  const text = (key: string, width: number, grow = 0, label = key): Cell => {
     const column = columns.find(key);
-    return { key, label, width, show: (row) => clear(column?.text(row) ?? ""), clip: true };
+    return { key, label, width, grow, show: (row) => clear(column?.text(row) ?? ""), clip: true };
   };
-  const list = (key: string): Cell => ({ key, label: key, width: "6.5rem", show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
+  const list = (key: string): Cell => ({ key, label: key, width: 6.5, show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
   const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
   const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
   return [
-    text("task", "minmax(11rem, 2fr)"), number("member", "5rem"),
-    ...(has("attempt", (value) => value > 0) ? [number("attempt", "5rem")] : []),
-    ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", "4.5rem")] : []),
-    number("score", "4.5rem"),
-    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, "6rem", clear(one.name.replace("reward.", "")))),
-    number("turns", "4rem"), number("errors", "4.2rem"), number("moved", "4.2rem"), number("seconds", "5rem"),
-    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", "6.5rem"),
-    ...(columns.find("component")?.values.some(Boolean) ? [text("component", "6.5rem"), text("kind", "9rem", "failure")] : []),
-    text("reason", "minmax(9rem, 3fr)"),
+    text("task", 11, 2), number("member", 5),
+    ...(has("attempt", (value) => value > 0) ? [number("attempt", 5)] : []),
+    ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", 4.5)] : []),
+    number("score", 4.5),
+    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, 6, clear(one.name.replace("reward.", "")))),
+    number("turns", 4), number("errors", 4.2), number("moved", 4.2), number("seconds", 5),
+    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", 6.5),
+    ...(columns.find("component")?.values.some(Boolean) ? [text("component", 6.5), text("kind", 9, 0, "failure")] : []),
+    text("reason", 9, 3),
   ];
 }
 
 // The same where lines below 0 are groups: -1 is the first. What only a group has is empty for its members.
 function groupCells(run: Run, groups: Members[]): Cell[] {
   const rows = new Map(cells(run).map((one) => [one.key, one]));
-  const cell = (key: string, width: string, of: (group: Members) => string, label = key): Cell => ({
-    key, label, width, show: (line) => (line < 0 ? of(groups[-1 - line] as Members) : (rows.get(key)?.show(line) ?? "")),
+  const cell = (key: string, width: number, of: (group: Members) => string, label = key, grow = 0): Cell => ({
+    key, label, width, grow, show: (line) => (line < 0 ? of(groups[-1 - line] as Members) : (rows.get(key)?.show(line) ?? "")),
   });
   const average = (key: string): Cell => {
     const column = run.columns.find(key);
-    return cell(key, "4.6rem", ({ rows }) => figure(mean(known(rows.map((row) => column?.number(row) ?? NaN)))));
+    return cell(key, 4.6, ({ rows }) => figure(mean(known(rows.map((row) => column?.number(row) ?? NaN)))));
   };
   const most = groups.reduce((most, one) => Math.max(most, one.scores.length), 0);
-  const name = cell("task", "minmax(13rem, 2fr)", ({ task, attempt }) => clear(task) + (attempt ? `, attempt ${attempt}` : ""));
+  const name = cell("task", 13, ({ task, attempt }) => clear(task) + (attempt ? `, attempt ${attempt}` : ""), "task", 2);
   return [
     { ...name, show: (line) => (line < 0 ? name.show(line) : `member ${run.columns.number("member", line)}`), clip: true },
-    cell("members", "5rem", ({ rows }) => String(rows.length)),
-    cell("score", "4.5rem", (one) => figure(one.mean), "mean"), cell("spread", "4.5rem", (one) => figure(one.spread)),
-    ...[2, 4, 8, 16].filter((k) => k <= most).map((k) => cell(`pass^${k}`, "4.5rem", (one) => figure(passes(one, k)))),
+    cell("members", 5, ({ rows }) => String(rows.length)),
+    cell("score", 4.5, (one) => figure(one.mean), "mean"), cell("spread", 4.5, (one) => figure(one.spread)),
+    ...[2, 4, 8, 16].filter((k) => k <= most).map((k) => cell(`pass^${k}`, 4.5, (one) => figure(passes(one, k)))),
     ...["turns", "errors", "moved", "seconds"].map(average),
-    cell("group", "12rem", verdict), { ...cell("label", "7rem", () => ""), clip: true }, { ...cell("reason", "minmax(9rem, 2fr)", () => ""), clip: true },
+    cell("group", 12, verdict), { ...cell("label", 7, () => ""), clip: true }, { ...cell("reason", 9, () => "", "reason", 2), clip: true },
   ];
 }
 
@@ -222,14 +222,13 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
       {histograms}
       <div class="grid" role={folded ? "treegrid" : "grid"} ref={grid} tabIndex={0} aria-multiselectable="true"
         aria-activedescendant={lines.length ? `row-${chosen}` : undefined} aria-label="episodes"
-        aria-rowcount={lines.length + 1} aria-colcount={shown.length}
-        style={{ "--columns": shown.map((cell) => cell.width).join(" ") }}>
+        aria-rowcount={lines.length + 1} aria-colcount={shown.length} style={{ "--room": room(shown) }}>
         <div role="rowgroup">
           <div role="row" aria-rowindex={1} class="line head">
             {shown.map((cell) => {
               const order = sort === cell.key ? "ascending" : sort === `-${cell.key}` ? "descending" : "none";
               return (
-                <div role="columnheader" aria-sort={order}>
+                <div role="columnheader" style={{ flex: flex(cell) }} aria-sort={order}>
                   <a href={there({ sort: order === "descending" ? cell.key : `-${cell.key}` })}>
                     {cell.label}{{ none: "", ascending: " ▲", descending: " ▼" }[order]}
                   </a>
