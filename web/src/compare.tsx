@@ -5,8 +5,8 @@ import { Beside } from "./group";
 import { useKeys } from "./keys";
 import { address, go, type Run } from "./run";
 import { SEPARATOR } from "./shapes";
-import { clear, figure, sum } from "./text";
-import { count, Notice, Sheet, Title, useChosen, useRuns } from "./ui";
+import { clear, count, figure, sum } from "./text";
+import { Notice, Sheet, Title, useChosen, useRuns } from "./ui";
 
 const DRAWS = 2000;
 const MOST = 100;

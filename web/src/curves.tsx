@@ -6,7 +6,7 @@ import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean } from "./text";
 import { Details, Notice, part, Sheet, Title, useAnswer } from "./ui";
-import { compile } from "./where";
+import { compile, matching } from "./where";
 
 const MOST = 60;
 const MOST_TOOLS = 8;
@@ -41,8 +41,8 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
   const holding = (name: string, where: string) => {
-    const filter = compile(columns, where, () => new Set());
-    return over(name, (rows) => ("tests" in filter ? rows.filter((row) => filter.tests.every((test) => test(row))).length / rows.length : NaN));
+    const kept = new Set(matching(columns, compile(columns, where, () => new Set())));
+    return over(name, (rows) => mean(rows.map((row) => Number(kept.has(row)))));
   };
   // The scores of each group, without failed members.
   const groups = all.map((one) => grouped(columns, one.rows).flatMap(({ scores }) => (scores.length ? [scores] : [])));

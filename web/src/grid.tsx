@@ -65,22 +65,17 @@ function Block({ start, cells, lines, current, link, state }: LinesProps & { sta
       {cells.map((cell, n) => <div role="gridcell" style={{ flex: flex(cell) }} class={cell.clip ? "clip" : ""}>{n ? " " : <a> </a>}</div>)}
     </div>
   )), [cells, length]);
-  const each = (act: (row: HTMLElement, anchor: HTMLAnchorElement, line: number, n: number) => void) => () => {
+  useLayoutEffect(() => {
     for (let n = 0; n < length; n++) {
-      const row = box.current?.children[n] as HTMLElement;
-      act(row, row.firstElementChild?.firstElementChild as HTMLAnchorElement, lines[start + n] ?? 0, n);
+      const [row, line] = [box.current?.children[n] as HTMLElement, lines[start + n] ?? 0];
+      const anchor = row.firstElementChild?.firstElementChild as HTMLAnchorElement;
+      row.id = `row-${start + n}`;
+      row.ariaRowIndex = String(start + n + 2);
+      row.classList.toggle("current", n === own);
+      state(row, line);
+      [anchor.href, anchor.tabIndex] = [link(line), n === own ? 0 : -1];
+      cells.forEach((cell, place) => ((place ? row.children[place] : anchor)?.firstChild as Text).data = cell.show(line));
     }
-  };
-  useLayoutEffect(each((row, anchor, line, n) => {
-    row.id = `row-${start + n}`;
-    row.ariaRowIndex = String(start + n + 2);
-    anchor.href = link(line);
-    cells.forEach((cell, place) => ((place ? row.children[place] : anchor)?.firstChild as Text).data = cell.show(line));
-  }), [start, length, cells, lines]);
-  useLayoutEffect(each((row, anchor, line, n) => {
-    state(row, line);
-    row.classList.toggle("current", n === own);
-    anchor.tabIndex = n === own ? 0 : -1;
-  }), [start, length, cells, lines, own, state]);
+  }, [start, length, cells, lines, own, state]);
   return useMemo(() => <div ref={box} style={{ top: `${start * HEIGHT}px` }} class="rows" role="presentation">{drawn}</div>, [drawn, start]);
 }

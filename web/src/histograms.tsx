@@ -1,8 +1,9 @@
 // Histograms above the table: the episodes that the filter leaves, in bins of the whole run. Chosen bins are a filter.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Column, Columns } from "./columns";
-import { known, sum } from "./text";
-import { count, part, slid } from "./ui";
+import { go } from "./run";
+import { clear, count, known, sum } from "./text";
+import { part, slid } from "./ui";
 import { type Bound, parted } from "./where";
 
 const NAMES = ["score", "turns", "errors", "seconds", "tokens", "version"];
@@ -14,11 +15,8 @@ const HIGH = 40;
 const INEXACT = 1e-3;
 
 // The first bin holds what is below it, too, and the last one what is above.
-interface Bins {
-  name: string; column: Column; starts: number[];
-  // The bin of each row; the one after the last holds rows without a value.
-  places: Uint8Array;
-}
+// `places` has the bin of each row; the one after the last holds rows without a value.
+interface Bins { name: string; column: Column; starts: number[]; places: Uint8Array }
 
 type Range = [from: number, to: number];
 
@@ -50,8 +48,9 @@ function placed(column: Column, rows: number, step: number, starts: number[]): U
   const places = new Uint8Array(rows);
   for (let row = 0; row < rows; row++) {
     const value = data[row] ?? NaN;
-    const near = Math.max(0, Math.min(last, Math.floor((value - first) / step - INEXACT)));
-    places[row] = Number.isNaN(value) ? last + 1 : value < (ends[near] ?? 0) ? near : near + 1;
+    const exact = (value - first) / step - INEXACT;
+    const near = exact > 0 ? (exact < last ? exact | 0 : last) : 0;
+    places[row] = Number.isNaN(value) ? last + 1 : near + Number(value >= (ends[near] ?? 0));
   }
   return places;
 }
@@ -89,16 +88,33 @@ export function Bars({ counts, label, chosen: [from, to] = [0, -1] }: { counts: 
   );
 }
 
-interface HistogramsProps { columns: Columns; rows: Uint32Array; where: string; filter: (where: string) => void }
+const TALLIES = ["end", "component", "owner", "label"];
+const MOST_TALLIED = 6;
+
+// How often the texts of a column occur in the rows, each a link that filters by it; nothing if they are all alike.
+function Tally({ name, columns, rows, where, there }: HistogramsProps & { name: string }) {
+  const column = columns.find(name);
+  const found = useMemo(() => (column?.values.some(Boolean) ? column.counted(rows).slice(0, MOST_TALLIED) : []), [column, rows]);
+  if (column === undefined || found.length < 2) return null;
+  const [, others] = parted(columns, where, column);
+  return <span>{name}: {found.map(([value, held], n) => <>{n > 0 && " · "}<a href={there(`${others} ${name}:${JSON.stringify(value)}`.trim())}>{clear(value)}</a> {count(held)}</>)}</span>;
+}
+
+interface HistogramsProps { columns: Columns; rows: Uint32Array; where: string; there: (where: string) => string }
 
 export function Histograms(props: HistogramsProps) {
   const { columns } = props;
   const all = useMemo(() => NAMES.flatMap((name) => bins(columns, name)), [columns, columns.rows]);
-  return <div class="histograms">{all.map((one) => <Histogram key={one.name} of={one} {...props} />)}</div>;
+  return (
+    <>
+      <div class="histograms">{all.map((one) => <Histogram key={one.name} of={one} {...props} />)}</div>
+      <p class="facts tallies">{TALLIES.map((name) => <Tally key={name} name={name} {...props} />)}</p>
+    </>
+  );
 }
 
 // A slider: arrows move along its bins, with Shift they choose several. Or one drags, or clicks the first and the last.
-function Histogram({ of, columns, rows, where, filter }: HistogramsProps & { of: Bins }) {
+function Histogram({ of, columns, rows, where, there }: HistogramsProps & { of: Bins }) {
   const { name, column, starts } = of;
   const last = starts.length - 1;
   const counts = useMemo(() => counted(of, rows), [of, rows]);
@@ -111,7 +127,7 @@ function Histogram({ of, columns, rows, where, filter }: HistogramsProps & { of:
   const apply = (range: Range | undefined) => {
     const [from, to] = ordered(range ?? [0, last]);
     choose(undefined);
-    filter([others, from > 0 && `${name}>=${starts[from]}`, to < last && `${name}<${starts[to + 1]}`].filter(Boolean).join(" "));
+    go(there([others, from > 0 && `${name}>=${starts[from]}`, to < last && `${name}<${starts[to + 1]}`].filter(Boolean).join(" ")));
   };
   const pressed = (event: KeyboardEvent) => {
     const [first, place] = latest.current ?? filtered ?? [-1, -1];

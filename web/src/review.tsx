@@ -6,8 +6,8 @@ import { label, OWNERS, type Review, type Reviews, type Taxonomy, type Verdict }
 import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
-import { clear } from "./text";
-import { count, Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
+import { clear, count } from "./text";
+import { Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
@@ -153,9 +153,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
       {turns}
       <section class="review" aria-label="your verdict">
         <Choices name="whose fault" label="whose?" all={OWNERS.map((owner, n) => [String(n + 1), owner, owner])} chosen={[draft.owner ?? ""]} choose={choose} />
-        {draft.owner && (
-          <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />
-        )}
+        {draft.owner && <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />}
         <div class="bar">
           <button type="button" onClick={mark}><kbd>m</kbd> first wrong: {where(draft.first)}</button>
           <label>
@@ -274,11 +272,9 @@ export function ReviewHome({ run }: { run: Run }) {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement);
     const mode = String(given.get("mode"));
+    const verdict = { kind: "verdict", owner: mode.split(".")[0], modes: [mode] };
     const chosen = notes.filter((one) => given.getAll("note").includes(one.id));
-    const posted = chosen.map((one) => send("POST", `${run.address}/reviews`, {
-      kind: "verdict", rows: [one.n], owner: mode.split(".")[0], modes: [mode], first: one.first ?? null, sure: one.sure ?? null, note: one.note,
-    }));
-    Promise.all(posted).then(() => run.loadReviews(), failed);
+    Promise.all(chosen.map(({ n, first, sure, note }) => send("POST", `${run.address}/reviews`, { ...verdict, rows: [n], first, sure, note }))).then(() => run.loadReviews(), failed);
   };
   const reviews = run.reviews;
   const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.mark && !one.modes?.length);

@@ -180,10 +180,8 @@ export const address = {
     place(run, "e", task, numbered(member, attempt)) + query({ t: turn }),
   group: (run: string, task: string, attempt: number, by = "") => place(run, "g", task) + query({ attempt: attempt || "", by }),
   // Some episodes side by side, at most as many as the page shows.
-  beside: (of: Run, rows: Iterable<number>) => place(of.name, "beside", ...[...rows].slice(0, BESIDE).flatMap((row) => {
-    const [task, member, attempt] = key(of, row);
-    return [task, numbered(member, attempt)];
-  })),
+  beside: (of: Run, rows: Iterable<number>) =>
+    place(of.name, "beside", ...[...rows].slice(0, BESIDE).map((row) => key(of, row)).flatMap(([task, ...place]) => [task, numbered(...place)])),
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
   compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
   // In one run, or in all of them.

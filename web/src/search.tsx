@@ -2,15 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
 import { address, go, lines, screenKeys } from "./run";
-import { clear } from "./text";
-import { count, Notice, reason, Sheet, useChosen } from "./ui";
+import { clear, count } from "./text";
+import { Notice, reason, Sheet, useChosen } from "./ui";
 
 // Hits of all runs together.
 const MOST = 500;
 
 interface Hit {
-  run: string; n: number; task: string; member: number; attempt: number; turn?: number; step?: number; field: string;
-  excerpt: [before: string, found: string, after: string];
+  run: string; task: string; member: number; attempt: number; turn?: number; step?: number; field: string; excerpt: [string, string, string];
 }
 
 // Hits as they come, and whether the server still looks.
@@ -30,10 +29,8 @@ function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, er
       }
       set([all, true, ""]);
     };
-    if (asked) {
-      set([[], false, ""]);
-      look().catch((problem: unknown) => stop.signal.aborted || set([all, true, reason(problem)]));
-    }
+    set([[], !asked, ""]);
+    if (asked) look().catch((problem: unknown) => stop.signal.aborted || set([all, true, reason(problem)]));
     return () => stop.abort();
   }, [asked, runs.join("/")]);
   return [found, done, error];
@@ -41,8 +38,8 @@ function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, er
 
 // The table of hits; what is asked for is in the address.
 export function Found({ runs, query }: { runs: string[]; query: URLSearchParams }) {
-  const q = query.get("q") ?? "";
-  const asked = q && new URLSearchParams({ q, case: query.get("case") ?? "", field: query.get("field") ?? "" }).toString();
+  const [q = "", kase = "", field = ""] = ["q", "case", "field"].map((name) => query.get(name) ?? "");
+  const asked = q && new URLSearchParams({ q, case: kase, field }).toString();
   const [found, done, error] = useHits(runs, asked);
   const { place, at, choose, keys } = useChosen(found.length, "hit");
   const there = (one: Hit) => address.episode(one.run, one.task, one.member, one.attempt, one.turn ?? -1);

@@ -3,8 +3,8 @@ import { useMemo, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 import { useProposals } from "./review";
 import { address, go, type Run, screenKeys } from "./run";
-import { clear } from "./text";
-import { count, Sheet, Title, useChosen } from "./ui";
+import { clear, count } from "./text";
+import { Sheet, Title, useChosen } from "./ui";
 
 export const SEPARATOR = " ▸ ";
 

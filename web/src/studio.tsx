@@ -17,8 +17,8 @@ import { Ask, focusSearch, Found } from "./search";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
-import { clear, figure } from "./text";
-import { count, Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
+import { clear, count, figure } from "./text";
+import { Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -80,10 +80,7 @@ function decoded(part: string): string {
 }
 
 // Member and attempt of an episode, as an address has them.
-function numbers(place = ""): [member: number, attempt: number] {
-  const [member = 0, attempt = 0] = place.split(".").map(Number);
-  return [member, attempt];
-}
+const numbers = (place = ""): [member: number, attempt: number] => [parseInt(place), parseInt(place.split(".")[1] ?? "0")];
 
 function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: string[]; query: URLSearchParams }) {
   useRuns(run);

@@ -6,8 +6,8 @@ import { Histograms } from "./histograms";
 import { type Binding, useKeys } from "./keys";
 import { useProposals } from "./review";
 import { address, go, type Run, screenKeys } from "./run";
-import { clear, figure, known, mean } from "./text";
-import { count, Notice, useChosen, useSize } from "./ui";
+import { clear, count, figure, known, mean } from "./text";
+import { Notice, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const MOST_REWARDS = 5;
@@ -65,9 +65,9 @@ function groupCells(run: Run, groups: Members[]): Cell[] {
 // Sorts groups in place by what only groups have; otherwise they keep the order of their first members.
 function sorted(groups: Members[], sort: string): Members[] {
   const [key, sign] = [sort.replace(/^-/, ""), sort.startsWith("-") ? -1 : 1];
-  const values: Record<string, (one: Members) => number> = { members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread };
-  const value = key.startsWith("pass^") ? (one: Members) => passes(one, Number(key.slice(5))) : values[key];
-  if (value === undefined) return groups;
+  const own: Record<string, (one: Members) => number> = { members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread };
+  const value = own[key] ?? (key.startsWith("pass^") && ((one: Members) => passes(one, Number(key.slice(5)))));
+  if (!value) return groups;
   const order = new Map(groups.map((one) => [one, Number.isNaN(value(one)) ? Infinity : sign * value(one)]));
   return groups.sort((a, b) => ((order.get(a) ?? 0) - (order.get(b) ?? 0)) || 0);
 }
@@ -90,10 +90,8 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   const kept = useMemo(() => matching(columns, filter), [filter]);
   const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
   const there = (to: { where?: string; sort?: string; by?: string }) => address.episodes(run.name, to.where ?? where, to.sort ?? sort, to.by ?? by);
-  const histograms = useMemo(
-    () => <Histograms columns={columns} rows={kept} where={where} filter={(range) => go(there({ where: range }))} />,
-    [columns, columns.rows, kept, where, sort, by],
-  );
+  const above = [columns, columns.rows, kept, where, sort, by];
+  const histograms = useMemo(() => <Histograms columns={columns} rows={kept} where={where} there={(where) => there({ where })} />, above);
   const folded = by === "task";
   const groups = useMemo(() => (folded ? sorted(grouped(columns, rows), sort) : []), [rows, folded, sort]);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
