@@ -178,7 +178,7 @@ def _shared(blind: Iterable[Review]) -> dict[Key, dict[str, Review]]:
 
 
 def labels_of_run(run: Run) -> dict[str, Any]:
-    """Returns the number of episodes with a label of people, and kappa on whose fault it was if two judged blindly."""
+    """Returns the number of episodes that people labelled, and kappa of two blind reviewers on the owner."""
     found = [one for one in _valid(run)[0] if one.owner is not None]
     blind = [one for one in found if one.kind == "verdict" and "reviewers" in one.blind]
     names = sorted({one.reviewer for one in blind})
@@ -188,7 +188,7 @@ def labels_of_run(run: Run) -> dict[str, Any]:
 
 
 def _valid(run: Run) -> tuple[list[Review], dict[Key, tuple[int, str]], int]:
-    """Returns the reviews that count and are of an episode that the run has, its rows, and the number of the others."""
+    """Returns the counting reviews of episodes that the run has, its rows, and the number of others."""
     counting = current(run.reviews.all()[0])
     rows = run.rows({one.target.task for one in counting})
     valid = [one for one in counting if rows.get(one.target.key, (0, ""))[1] == one.target.digest]

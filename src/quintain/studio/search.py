@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -95,16 +95,15 @@ def hits(index: Index, text: str, *, fold: bool = False, field: str = "") -> Ite
     pattern = re.compile("|".join(map(re.escape, words)), re.ASCII | re.IGNORECASE if fold else re.ASCII)
     for n in index.rows_with(wanted, fold=fold):
         line = index.line(n)
-        found = itertools.islice(_in_line(n, line, pattern, field), PER_EPISODE)
-        yield from found
+        yield from itertools.islice(_in_line(n, line, pattern=pattern, field=field), PER_EPISODE)
 
 
-def _in_line(n: int, line: bytes, pattern: re.Pattern[str], field: str) -> Iterator[Hit]:
+def _in_line(n: int, line: bytes, *, pattern: re.Pattern[str], field: str) -> Iterator[Hit]:
     try:
         trace = Trace.from_json(line)
     except (TraceError, msgspec.DecodeError):  # A trace that no run writes is found as the text that it is.
         trace = None
-    key = msgspec.json.decode(line, type=_Line).trace
+    key = msgspec.json.decode(line, type=_KeyLine).trace
     texts: Iterator[_Text] = iter(()) if trace is None else _texts(trace)
     is_found = False
     for turn, step, label, words in texts:
@@ -121,15 +120,15 @@ class _Key(msgspec.Struct):
     attempt: int = 0
 
 
-class _Line(msgspec.Struct):
+class _KeyLine(msgspec.Struct):
     trace: _Key
 
 
 def _hit(n: int, key: _Key, match: re.Match[str], *, turn: int | None, step: int | None, field: str) -> Hit:
     start, end, text = match.start(), match.end(), match.string
     excerpt = (text[max(0, start - _BEFORE) : start], text[start:end], text[end : end + _AFTER])
-    names = {"task": key.task, "member": key.member, "attempt": key.attempt}
-    return Hit(n=n, turn=turn, step=step, field=field, excerpt=excerpt, **names)  # type: ignore[arg-type]  # by name
+    names: dict[str, Any] = {"task": key.task, "member": key.member, "attempt": key.attempt}
+    return Hit(n=n, turn=turn, step=step, field=field, excerpt=excerpt, **names)
 
 
 def _texts(trace: Trace) -> Iterator[_Text]:
