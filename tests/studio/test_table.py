@@ -138,6 +138,20 @@ def test_members_of_a_task_are_one_line(browser: Reading) -> None:
     assert not AXE.exists() or browser.violations() == []
 
 
+def test_lines_fill_the_table_folded_or_not(browser: Reading, home: Path) -> None:
+    write(home / "runs" / "many", [trace(f"task {n}", score=n % 3 / 2) for n in range(80)])
+    browser.resize(1180, 1400)
+    browser.run("location.hash = '#/many/episodes'")
+    browser.until(f"{COUNT} === '80 of 80'")
+    seen = "document.querySelector('.scroller').getBoundingClientRect().bottom"
+    filled = f"document.querySelector('.rows:last-child .line:last-child').getBoundingClientRect().bottom >= {seen}"
+    for role in ("treegrid", "grid"):
+        browser.press("G")
+        browser.until(f"document.querySelector('[role={role}] .line.current')")
+        browser.until(filled)
+    assert browser.run("document.querySelectorAll('[aria-level], [aria-expanded]').length") == 0
+
+
 def test_a_line_unfolds_to_its_members(browser: Reading) -> None:
     browser.run("location.hash = '#/first/episodes?by=task&sort=-spread&where=score>=0'")
     browser.until("document.querySelectorAll('[aria-expanded=false]').length === 4")

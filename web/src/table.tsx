@@ -134,10 +134,10 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   };
   const state = useCallback((element: HTMLElement, line: number) => {
     element.ariaSelected = String(members(line).every((row) => selected.has(row)));
-    if (!folded) return;
+    if (!folded && !element.ariaLevel) return;
     const one = group(line);
     element.ariaExpanded = one ? String(open.has(named(one))) : null;
-    element.ariaLevel = one ? "1" : "2";
+    element.ariaLevel = folded ? (one ? "1" : "2") : null;
   }, [selected, groups, open]);
   const click = (place: number, event: MouseEvent) => {
     const line = lines[place];
@@ -235,7 +235,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
             })}
           </div>
         </div>
-        <Lines key={by} box={scroller} height={height} cells={shown} lines={lines} current={chosen} link={link} state={state} click={click} />
+        <Lines box={scroller} height={height} cells={shown} lines={lines} current={chosen} link={link} state={state} click={click} />
       </div>
     </>
   );
