@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,8 +38,18 @@ SCREENS = {
     "#/first/agreement": "document.querySelector('caption')",
     "#/first/findings": TABLE,
     "#/compare?a=first&b=second": "document.querySelector('.scatter')",
+    "#/compare?a=first&b=second&by=tool": "document.querySelector('.scatter')",
+    "#/compare?a=first&b=second&task=one": "document.querySelector('.sides')",
+    "#/first/episodes?by=task": "document.querySelector('[aria-expanded]')",
+    "#/first/g/one?by=worlds": "document.querySelector('.tree')",
+    "#/first/beside/one/0/two/1": "document.querySelector('.sides')",
 }
-KEYS = {"#/first/e/one/0": "dwv", "#/first/e/one/0?review=1": "1", "#/first/shapes": "l"}
+KEYS: dict[str, Sequence[str]] = {
+    "#/first/e/one/0": "dwv",
+    "#/first/e/one/0?review=1": "1",
+    "#/first/shapes": "l",
+    "#/first/episodes?by=task": ("ArrowRight", "Space"),
+}
 """Keys that show more of a screen."""
 
 LOST = """[...document.querySelectorAll('body *')].filter(one => {

@@ -124,6 +124,20 @@ def test_counts_are_those_of_the_filter(browser: Reading) -> None:
     assert bins > 15
 
 
+def test_texts_are_counted_and_lead_to_their_episodes(browser: Reading) -> None:
+    tallies = "document.querySelector('.tallies').textContent"
+    browser.until(f"{tallies} === 'end: terminated 90 · failed 1component: none 90 · S 1'")
+    browser.run("location.hash = '#/run/episodes?where=' + encodeURIComponent('turns<5 component:S')")
+    browser.until(f"{COUNT} === '1 of 91'")
+    assert browser.run(tallies) == ""  # All of one kind.
+    browser.run("location.hash = '#/run/episodes?where=' + encodeURIComponent('turns<300')")
+    browser.until(f"{tallies}.startsWith('end: terminated 89')")
+    browser.run("[...document.querySelectorAll('.tallies a')].find(one => one.textContent === 'S').click()")
+    browser.until(f"{WHERE} === 'turns<300 component:\"S\"'")
+    assert browser.run(COUNT) == "1 of 91"
+    assert not AXE.exists() or browser.violations() == []
+
+
 def test_a_column_without_different_values_has_none(browser: Reading) -> None:
     browser.run("location.hash = '#/bare/episodes'")
     browser.until(f"{COUNT} === '1 of 1'")

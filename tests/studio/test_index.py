@@ -181,7 +181,7 @@ def test_search_finds_what_a_scan_of_the_texts_finds(
     index = in_memory(write(tmp_path_factory.mktemp("run"), traces))
     index.update()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("quintain.studio.index._CHUNK", chunk)
+        patch.setattr("quintain.studio.search.CHUNK", chunk)
         found, rows = index.search(f"<{text}")
         rest, _ = index.search(f"<{text}", 2)
     assert rows == len(said)

@@ -113,6 +113,13 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     browser.press("g", "g")
     browser.until("document.querySelectorAll('.sides th').length === 4")
     assert "← here the scores part most" in browser.run("document.querySelector('.tree').textContent")
+    assert "mean 0.5 ± 0.228" in browser.run("document.querySelector('.tree').textContent")
+    marked = browser.run("[...document.querySelectorAll('.sides mark')].map(one => one.textContent)")
+    assert set(marked) == {"1", "3"}  # Who calls; a 2 is in the call of the first member, too.
+    for by, words in (("replies", "fine · search"), ("worlds", "b after search")):
+        browser.press("b")
+        browser.until(f"document.querySelector('[aria-current=true]').textContent === 'by {by}'")
+        assert words in browser.run("document.querySelector('.tree').textContent")
     browser.press("g", "e")
     browser.until(f"{COUNT} === '{COUNTED} of {COUNTED}'")
     browser.until("document.activeElement.getAttribute('role') === 'grid'")
@@ -190,6 +197,8 @@ def test_the_context_of_a_turn_is_that_of_the_record(browser: Reading) -> None:
         )
         browser.press("j")
     assert browser.run("document.querySelectorAll('.heard.dropped').length") == 5
+    line = "context rewritten: 1 messages kept, 5 dropped"
+    assert browser.run("document.querySelector('#t2 .rewritten').textContent") == line
 
 
 def test_lanes_lead_to_a_turn(browser: Reading) -> None:
@@ -201,7 +210,7 @@ def test_lanes_lead_to_a_turn(browser: Reading) -> None:
     browser.until(f"{said} === 'turn 2: 1 call, changed the world'")
     browser.press("End", "Enter")
     browser.until("document.activeElement.id === 't32'")
-    for measure in ("seconds", "logprob", "tokens"):
+    for measure in ("seconds", "logprob", "least logprob", "tokens"):
         browser.press("l")
         browser.until(f"[...document.querySelectorAll('.lanes svg text')].some(e => e.textContent === '{measure}')")
     browser.run("document.querySelector('.lanes summary').click()")
@@ -362,7 +371,7 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     write(home / "runs" / "later", [*better, trace("only here"), failed("broken")])
     browser.run("location.hash = '#/'")
     browser.until("document.querySelectorAll('table.runs tbody tr').length >= 3")
-    names: list[str] = browser.run("[...document.querySelectorAll('table.runs a')].map(one => one.textContent)")
+    names: list[str] = browser.run("[...document.querySelectorAll('table.runs th a')].map(one => one.textContent)")
     for name in ("a run", "later"):
         browser.press(*["k"] * len(names), *["j"] * names.index(name), "x")
         browser.until(f"document.querySelector('tr.current a').textContent === '{name}'")
@@ -378,6 +387,30 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     )  # Those without a partner in the first run, one unreadable, one in the second.
     assert f"30 better0 worse10 same1 without a score in one{missing} in one run only" in said
     assert not AXE.exists() or browser.violations() == []
+    rows = (
+        "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].map(cell => cell.textContent).join(' '))"
+    )
+    for by, lines in (
+        ("tag", ['level:"easy" 0.375 1 0.625 20', 'level:"hard" 0.625 1 0.375 20']),
+        ("tool", ["search 0.5 1 0.5 40", "update 0.5 1 0.5 40"]),
+        ("phase", []),
+        ("shape", ["done 0.75 0 -0.75 40"]),
+    ):
+        browser.press("b")
+        browser.until(f"document.querySelector('[aria-current=true]').textContent === 'by {by}'")
+        assert browser.run(rows) == lines
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("Enter")
+    browser.until(f"{COUNT} === '0 of 42'")  # None of the second run failed in that way.
+    browser.run("history.back()")
+    browser.until(f"{rows}.length === 1")
+    browser.press("b", "j", "Enter")
+    browser.until("document.querySelectorAll('.sides thead th').length === 8")
+    heads = browser.run("[...document.querySelectorAll('.sides thead th')].map(one => one.textContent)")
+    assert [head.partition("score")[0] for head in heads[:3]] == ["a runmember 0", "latermember 0", "a runmember 1"]
+    assert not AXE.exists() or browser.violations() == []
+    browser.press("Escape")
+    browser.until("document.querySelectorAll('tbody tr').length === 10")
     browser.press("x")
     browser.until("document.querySelector('h1').textContent === 'later → a run'")
     assert "-0.5" in browser.run("document.querySelector('main').textContent")
@@ -395,6 +428,8 @@ def test_curves_are_means_by_version(browser: Reading, home: Path) -> None:
     cells = (
         "[...document.querySelectorAll('tbody tr')].map(row => [...row.children].slice(0, 3).map(e => e.textContent))"
     )
+    names = browser.run("[...document.querySelectorAll('figcaption')].map(one => one.firstChild.data)")
+    assert {"failed: component S", "episodes with search", "episodes with update"} <= {*names}
     wanted = [["0", "1", "\u2013"]]
     for version in (3, 4, 9):
         scores = [one.score or 0 for one in made if one.turns[0].reply.policy_version == version]
@@ -478,6 +513,7 @@ def test_reports_of_other_programs_and_marks_are_shown(browser: Reading, home: P
     browser.press("m")
     browser.until("document.querySelector('q')?.textContent === 'fine'")
     browser.until("CSS.highlights.get('mark').size === 1")
+    browser.until("document.querySelector('.lanes path.mark')")
     (line,) = next((folder / "reviews").glob("*.jsonl")).read_text().splitlines()
     said = json.loads(line)
     place = {"turn": 1, "field": "says", "step": 0, "from": 0, "to": 4, "quote": "fine"}

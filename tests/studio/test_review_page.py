@@ -12,6 +12,7 @@ import pytest
 from quintain.studio.reviews import Reviews
 from tests.studio.runs import HOSTILE, failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
+from tests.studio.test_reports import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
 
@@ -147,6 +148,24 @@ def test_a_disagreement_is_decided_with_a_key(browser: Reading, home: Path) -> N
     browser.until(f"{LINES} === 3")
 
 
+def test_the_list_of_runs_says_how_far_a_run_is_known(browser: Reading, home: Path) -> None:
+    blindly(home)
+    report(home / "runs" / "first" / "audit", "f1")
+    (home / "runs" / "first" / "run.json").write_text('{"name": "desk", "fingerprint": "f1"}')
+    write(home / "runs" / "bare", [trace("a", score=2.0)])
+    browser.run("location.reload()")
+    cells = (
+        "[...document.querySelectorAll('tbody tr')].map(one => [...one.cells].slice(4).map(each => each.textContent))"
+    )
+    browser.until(f"{cells}.length === 2")
+    # 20 of 21 episodes have a score, and their mean is 0.5.
+    assert browser.run(cells) == [
+        ["21", "0.5", "0.476 … 0.524", "4.8 %", "⚑ 2 proven", "4 (κ 0.5)"],
+        ["1", "2", "2 … 2", "0", "none run", "\u2013"],
+    ]
+    assert not AXE.exists() or browser.violations() == []
+
+
 def test_a_label_of_another_episode_is_shown_as_stale(browser: Reading, home: Path) -> None:
     stale = {"kind": "verdict", "owner": "env", "target": {"task": "lend 2", "member": 1, "digest": "other"}}
     Reviews(home / "runs" / "first").add("ada", [stale])
@@ -171,6 +190,25 @@ def test_a_shape_is_labeled_as_proposed(browser: Reading, home: Path) -> None:
     assert [one["kind"] for one in written(home)] == ["verdict"] + ["inherited"] * 14
     browser.press("f")
     browser.until(f"{LINES} === 15")
+
+
+def test_notes_are_put_under_a_mode_later(browser: Reading, home: Path) -> None:
+    browser.run("location.hash = '#/first/e/lend%200/0?review=1'")
+    browser.until(f"document.querySelector('.review') && {TURNS}")
+    browser.press("N")
+    browser.on(lambda page: page.keyboard.insert_text("reads the old lead"))
+    browser.press("Enter")
+    browser.until(f"{STATUS} === 'saved: note'")
+    browser.run("location.hash = '#/first/review'")
+    browser.until("document.querySelector('input[name=note]') && document.querySelector('select[name=mode]').length")
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("document.querySelector('input[name=note]').click()")
+    browser.run("document.querySelector('select[name=mode]').value = 'env.stale_read'")
+    browser.run("document.querySelector('input[name=note]').form.requestSubmit()")
+    browser.until("!document.querySelector('input[name=note]')")
+    note, verdict = written(home)
+    assert (note["kind"], verdict["kind"], verdict["note"]) == ("note", "verdict", "reads the old lead")
+    assert (verdict["owner"], verdict["modes"]) == ("env", ["env.stale_read"])
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make web")

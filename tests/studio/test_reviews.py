@@ -152,7 +152,9 @@ def test_a_label_of_another_episode_is_stale(studio: Open, folder: Path) -> None
         ({"kind": "verdict", "rows": [1], "owner": "nature"}, "not a review"),
         ({"kind": "verdict", "rows": [1], "owner": "env", "modes": ["policy.loop"]}, "no mode 'policy.loop' of env"),
         ({"kind": "verdict", "rows": [1], "owner": "env", "reviewer": "ben"}, "unknown field `reviewer`"),
-        ({"kind": "removed", "of": ["1"]}, "names one review of ada"),
+        ({"kind": "removed", "of": ["1"]}, "removed names reviews of ada"),
+        ({"kind": "removed"}, "removed names reviews of ada"),
+        ({"kind": "inherited", "rows": [1], "of": ["1"]}, "inherited names one review of ada"),
         ({"kind": "verdict", "rows": [1], "owner": "env", "sample": "../x"}, "a sample's name has letters"),
     ],
 )
@@ -190,6 +192,9 @@ def test_a_shape_inherits_a_verdict_apart_from_what_was_read(studio: Open) -> No
         ("verdict", 2, "task"),
         ("inherited", 3, "verifier"),
     }
+    back = {"kind": "removed", "of": [one["id"] for one in added]}
+    assert len(client.post("/api/runs/first/reviews", json=back).json()) == 2
+    assert {one[1:4] for one in labels(client)} == {("verdict", 0, "verifier"), ("verdict", 2, "task")}
 
 
 def test_a_sample_is_drawn_by_its_seed_and_stratum(studio: Open, folder: Path) -> None:

@@ -17,7 +17,7 @@ export interface Changes {
   stale?: boolean; steps: StepChange[];
 }
 
-const words = (text: string): Set<string> => new Set(text.match(/[\p{L}\p{N}_-]+/gu) ?? []);
+export const words = (text: string): Set<string> => new Set(text.match(/[\p{L}\p{N}_-]+/gu) ?? []);
 
 // How well a reason names a place such as crm.leads["L-45527"].reason: keys count double. 0: it does not.
 export function names(reason: string, path: string): number {

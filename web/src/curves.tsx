@@ -1,12 +1,15 @@
 // Curves of a run over policy versions, or over its episodes in the order in which they ended.
 import { useMemo } from "preact/hooks";
 import type { Columns } from "./columns";
+import { grouped } from "./groups";
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure, known, mean } from "./text";
 import { Details, Notice, part, Sheet, Title, useAnswer } from "./ui";
+import { compile, matching } from "./where";
 
 const MOST = 60;
+const MOST_TOOLS = 8;
 const WIDE = 280;
 const HIGH = 96;
 const Z = 1.96;
@@ -37,7 +40,12 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const number = (name: string) => (row: number) => columns.number(name, row);
   const over = (name: string, of: (rows: number[]) => number): Curve => ({ name, values: all.map((one) => of(one.rows)) });
   const average = (name: string, value: (row: number) => number) => over(name, (rows) => mean(known(rows.map(value))));
-  const groups = all.map((one) => grouped(columns, one.rows));
+  const holding = (name: string, where: string) => {
+    const kept = new Set(matching(columns, compile(columns, where, () => new Set())));
+    return over(name, (rows) => mean(rows.map((row) => Number(kept.has(row)))));
+  };
+  // The scores of each group, without failed members.
+  const groups = all.map((one) => grouped(columns, one.rows).flatMap(({ scores }) => (scores.length ? [scores] : [])));
   const share = (name: string, fits: (scores: number[]) => boolean): Curve => ({
     name, values: groups.map((found) => found.filter(fits).length / found.length),
   });
@@ -54,7 +62,8 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
   const named = (one: { name: string }) => one.name.replace(/^reward\./, "");
   const found = [
     score,
-    over("failed", (rows) => rows.filter((row) => Number.isNaN(columns.number("score", row))).length / rows.length),
+    holding("failed", "score:none"),
+    ...(columns.byName.get("component")?.values ?? []).filter(Boolean).map((letter) => holding(`failed: component ${letter}`, `component:${letter}`)),
     ...rewards.filter((one) => one.level === "trajectory").map((one) => average(named(one), (row) => one.number(row))),
     ...rewards
       .filter((one) => one.level === "phase")
@@ -64,19 +73,13 @@ function curves(columns: Columns, all: Bin[]): Curve[] {
     share("groups with several scores", (scores) => new Set(scores).size > 1),
     average("turns", number("turns")),
     average("completion tokens", number("completion")),
+    ...(columns.byName.get("tool")?.values ?? []).slice(0, MOST_TOOLS).map((tool) => holding(`episodes with ${tool}`, `tool:${JSON.stringify(tool)}`)),
     average("refused calls", (row) => columns.number("errors", row) / columns.number("steps", row)),
     average("mean logprob", number("logprob")),
     average("versions in an episode", (row) => columns.number("last_version", row) - columns.number("version", row) + 1),
     average("seconds", number("total_s")),
   ];
   return found.filter((one) => known(one.values).some((value) => value !== 0));
-}
-
-// The scores of each group, without failed members.
-function grouped(columns: Columns, rows: number[]): number[][] {
-  const scored = rows.filter((row) => !Number.isNaN(columns.number("score", row)));
-  const found = Map.groupBy(scored, (row) => `${columns.byName.get("task")?.data[row]} ${columns.number("attempt", row)}`);
-  return [...found.values()].map((members) => members.map((row) => columns.number("score", row)));
 }
 
 // Numbers of the trainer: by file and name, pairs of step and value.

@@ -85,10 +85,14 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
   const known = useMemo(() => criteria(rest.environment), [rest.environment]);
   const blocks = useMemo(() => {
     let before: string | undefined;
+    // Messages of the context, by thread.
+    const sizes = new Map<number, number>();
     const all = (trace.turns ?? []).map((turn) => {
       const moved = before !== undefined && before !== turn.state_digest;
       before = turn.state_digest;
-      return { turn, moved };
+      const [thread, kept] = [turn.thread ?? 0, sizes.get(turn.thread ?? 0) ?? 0];
+      sizes.set(thread, (turn.keep ?? kept) + (turn.added?.length ?? 0) + 1 + (turn.steps?.length ?? 0));
+      return { turn, moved, dropped: kept - (turn.keep ?? kept) };
     });
     const shown = all.filter(({ turn }) => thread === undefined || (turn.thread ?? 0) === thread);
     return Array.from({ length: Math.ceil(shown.length / BLOCK) }, (_, n) => shown.slice(n * BLOCK, (n + 1) * BLOCK));
@@ -97,7 +101,7 @@ function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
   useEffect(() => layOutAll(box.current?.firstElementChild), [blocks]);
   return (
     <div class="turns" ref={box}>
-      {blocks.map((block) => <div class="block">{block.map(({ turn, moved }) => oneTurn(turn, moved, known, rest))}</div>)}
+      {blocks.map((block) => <div class="block">{block.map(({ turn, moved, dropped }) => oneTurn(turn, moved, dropped, known, rest))}</div>)}
     </div>
   );
 }
@@ -122,7 +126,7 @@ function layOutAll(block: Element | null | undefined): () => void {
 const COLOURS = 4;
 
 // What a turn and its parts draw: functions, not components, because a long episode has 100,000 of them.
-function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { raw, link, flags }: TurnsProps) {
+function oneTurn(turn: Turn, moved: boolean, dropped: number, known: Map<string, Criterion>, { raw, link, flags }: TurnsProps) {
   const { message, usage } = turn.reply;
   const steps = turn.steps ?? [];
   const rewards = turn.rewards ?? [];
@@ -140,7 +144,7 @@ function oneTurn(turn: Turn, moved: boolean, known: Map<string, Criterion>, { ra
   const style = turn.thread ? `turn thread-${turn.thread % COLOURS}` : "turn";
   return (
     <section id={`t${turn.index}`} class={style} tabIndex={-1} aria-label={name} data-event={isEvent(turn, moved)}>
-      {turn.keep != null && <p class="rewritten">context rewritten: {turn.keep} messages kept</p>}
+      {turn.keep != null && <p class="rewritten">context rewritten: {turn.keep} messages kept, {dropped} dropped</p>}
       {turn.added?.map(({ role, content }) => Shown({ content, raw, style: "added", label: role }))}
       <h2>
         {link ? <a href={link(turn.index)}>{name}</a> : name}
@@ -254,7 +258,9 @@ export function useEpisode(props: EpisodeProps): { keys: Binding[]; at: () => nu
   const calls = (trace?.turns ?? []).filter((turn) => turn.steps?.some((step) => tools.has(step.call.name)));
   const { raw, thread, turn, at, keys } = useReading(trace, [...marks.map((one) => one.turn), ...calls.map((one) => one.index)]);
   const turns = useTurns({ trace, environment, raw, thread, link: props.link, flags: tools });
-  useLayoutEffect(() => highlight(marks), [turns, JSON.stringify(marks)]);
+  const marked = JSON.stringify(marks);
+  const places = useMemo(() => marks.map((one) => one.turn), [marked]);
+  useLayoutEffect(() => highlight(marks), [turns, marked]);
   const toggle = (one: Kind) => () => setKind(kind === one ? undefined : one);
   const all: Binding[] = [
     ...keys,
@@ -279,7 +285,7 @@ export function useEpisode(props: EpisodeProps): { keys: Binding[]; at: () => nu
         </p>
       )}
       {thread !== undefined && <p class="notice">Only thread {thread} is shown; <kbd>t</kbd> shows all.</p>}
-      <Lanes trace={trace} environment={environment} measure={measure} seconds={spent} turn={turn} go={goTo} />
+      <Lanes trace={trace} marks={places} environment={environment} measure={measure} seconds={spent} turn={turn} go={goTo} />
       <div class="reading">
         {turns}
         {kind && <Panel kind={kind} trace={trace} environment={environment} changes={world ?? (problem || undefined)} turn={turn} go={goTo} close={() => setKind(undefined)} />}

@@ -1,17 +1,16 @@
 // Findings of audits of the run's environment, each with the episodes that it concerns.
 import { useKeys } from "./keys";
 import { address, go, type Run, screenKeys } from "./run";
-import { clear } from "./text";
-import { count, Sheet, Title, useChosen } from "./ui";
+import { clear, count } from "./text";
+import { matching } from "./where";
+import { Sheet, Title, useChosen } from "./ui";
 
 export function Findings({ run }: { run: Run }) {
   const found = run.facts?.findings ?? [];
   const { place, at, choose, keys } = useChosen(found.length, "finding");
   const where = (n: number) => address.episodes(run.name, `finding:${JSON.stringify(found[n]?.name ?? "")}`);
   const help = useKeys([...keys, ["Enter", "its episodes", () => found.length && go(where(at()))], ...screenKeys(run.name)]);
-  const column = run.columns.byName.get("finding");
-  const sizes = new Map<string | undefined, number>();
-  for (const value of column?.data ?? []) sizes.set(column?.values[value], (sizes.get(column?.values[value]) ?? 0) + 1);
+  const sizes = new Map(run.columns.byName.get("finding")?.counted(matching(run.columns, { tests: [] })));
   return (
     <>
       <Title words="Findings of audits" help={help} />

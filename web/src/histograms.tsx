@@ -1,8 +1,9 @@
 // Histograms above the table: the episodes that the filter leaves, in bins of the whole run. Chosen bins are a filter.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Column, Columns } from "./columns";
-import { known, sum } from "./text";
-import { count, part, slid } from "./ui";
+import { go } from "./run";
+import { clear, count, known, sum } from "./text";
+import { part, slid } from "./ui";
 import { type Bound, parted } from "./where";
 
 const NAMES = ["score", "turns", "errors", "seconds", "tokens", "version"];
@@ -14,7 +15,8 @@ const HIGH = 40;
 const INEXACT = 1e-3;
 
 // The first bin holds what is below it, too, and the last one what is above.
-interface Bins { name: string; column: Column; step: number; starts: number[] }
+// `places` has the bin of each row; the one after the last holds rows without a value.
+interface Bins { name: string; column: Column; starts: number[]; places: Uint8Array }
 
 type Range = [from: number, to: number];
 
@@ -34,24 +36,32 @@ function bins(columns: Columns, name: string): Bins[] {
   const step = power * ([1, 2, 5].find((one) => one * power >= narrow) ?? 10);
   const first = Math.floor(start / step);
   const starts = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, n) => Number(((first + n) * step).toPrecision(9)));
-  return starts.length > 1 ? [{ name, column, step, starts }] : [];
+  return starts.length > 1 ? [{ name, column, starts, places: placed(column, columns.rows, step, starts) }] : [];
 }
 
-function counted({ column, step, starts }: Bins, rows: Uint32Array): Uint32Array {
+function placed(column: Column, rows: number, step: number, starts: number[]): Uint8Array {
   // Of one type for all columns, so that the browser compiles the loop once.
   const data = new Float64Array(column.data);
   // Where the next bin starts, in the precision in which a filter compares.
   const ends = Float32Array.from([...starts.slice(1), Infinity]);
   const [first, last] = [starts[0] ?? 0, starts.length - 1];
-  const found = new Uint32Array(starts.length);
-  for (let at = 0; at < rows.length; at++) {
-    const value = data[rows[at] ?? 0] ?? NaN;
-    if (Number.isNaN(value)) continue;
-    const near = Math.max(0, Math.min(last, Math.floor((value - first) / step - INEXACT)));
-    const n = value < (ends[near] ?? 0) ? near : near + 1;
-    found[n] = (found[n] ?? 0) + 1;
+  const places = new Uint8Array(rows);
+  for (let row = 0; row < rows; row++) {
+    const value = data[row] ?? NaN;
+    const exact = (value - first) / step - INEXACT;
+    const near = exact > 0 ? (exact < last ? exact | 0 : last) : 0;
+    places[row] = Number.isNaN(value) ? last + 1 : near + Number(value >= (ends[near] ?? 0));
   }
-  return found;
+  return places;
+}
+
+function counted({ starts, places }: Bins, rows: Uint32Array): Uint32Array {
+  const found = new Uint32Array(starts.length + 1);
+  for (let at = 0; at < rows.length; at++) {
+    const bin = places[rows[at] ?? 0] ?? 0;
+    found[bin] = (found[bin] ?? 0) + 1;
+  }
+  return found.subarray(0, starts.length);
 }
 
 // The bins that terms leave; undefined if there is no term.
@@ -78,16 +88,33 @@ export function Bars({ counts, label, chosen: [from, to] = [0, -1] }: { counts: 
   );
 }
 
-interface HistogramsProps { columns: Columns; rows: Uint32Array; where: string; filter: (where: string) => void }
+const TALLIES = ["end", "component", "owner", "label"];
+const MOST_TALLIED = 6;
+
+// How often the texts of a column occur in the rows, each a link that filters by it; nothing if they are all alike.
+function Tally({ name, columns, rows, where, there }: HistogramsProps & { name: string }) {
+  const column = columns.find(name);
+  const found = useMemo(() => (column?.values.some(Boolean) ? column.counted(rows).slice(0, MOST_TALLIED) : []), [column, rows]);
+  if (column === undefined || found.length < 2) return null;
+  const [, others] = parted(columns, where, column);
+  return <span>{name}: {found.map(([value, held], n) => <>{n > 0 && " · "}<a href={there(`${others} ${name}:${JSON.stringify(value)}`.trim())}>{clear(value)}</a> {count(held)}</>)}</span>;
+}
+
+interface HistogramsProps { columns: Columns; rows: Uint32Array; where: string; there: (where: string) => string }
 
 export function Histograms(props: HistogramsProps) {
   const { columns } = props;
   const all = useMemo(() => NAMES.flatMap((name) => bins(columns, name)), [columns, columns.rows]);
-  return <div class="histograms">{all.map((one) => <Histogram key={one.name} of={one} {...props} />)}</div>;
+  return (
+    <>
+      <div class="histograms">{all.map((one) => <Histogram key={one.name} of={one} {...props} />)}</div>
+      <p class="facts tallies">{TALLIES.map((name) => <Tally key={name} name={name} {...props} />)}</p>
+    </>
+  );
 }
 
 // A slider: arrows move along its bins, with Shift they choose several. Or one drags, or clicks the first and the last.
-function Histogram({ of, columns, rows, where, filter }: HistogramsProps & { of: Bins }) {
+function Histogram({ of, columns, rows, where, there }: HistogramsProps & { of: Bins }) {
   const { name, column, starts } = of;
   const last = starts.length - 1;
   const counts = useMemo(() => counted(of, rows), [of, rows]);
@@ -100,7 +127,7 @@ function Histogram({ of, columns, rows, where, filter }: HistogramsProps & { of:
   const apply = (range: Range | undefined) => {
     const [from, to] = ordered(range ?? [0, last]);
     choose(undefined);
-    filter([others, from > 0 && `${name}>=${starts[from]}`, to < last && `${name}<${starts[to + 1]}`].filter(Boolean).join(" "));
+    go(there([others, from > 0 && `${name}>=${starts[from]}`, to < last && `${name}<${starts[to + 1]}`].filter(Boolean).join(" ")));
   };
   const pressed = (event: KeyboardEvent) => {
     const [first, place] = latest.current ?? filtered ?? [-1, -1];

@@ -16,12 +16,13 @@ export function useKeys(bindings: Binding[]) {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (target.matches("input:not([type=checkbox]), textarea, select")) return;
-      if (event.key === "Enter" && target.matches("a, button, summary")) return;
-      if (!letters && event.key.length === 1) return;
+      if ((event.key === "Enter" && target.matches("a, button, summary")) || (event.key === " " && target.matches("button, summary, input"))) return;
+      if (!letters && event.key.length === 1 && event.key !== " ") return;
       if (event.key === "?") return dialog.current?.showModal();
       const named = (keys: string) => latest.current.find((one) => one[0] === keys);
-      const found = named(`${before} ${event.key}`) ?? named(event.key);
-      before = !found && latest.current.some(([keys]) => keys.startsWith(`${event.key} `)) ? event.key : "";
+      const key = event.key === " " ? "Space" : event.key;
+      const found = named(`${before} ${key}`) ?? named(key);
+      before = !found && latest.current.some(([keys]) => keys.startsWith(`${key} `)) ? key : "";
       if (found) {
         event.preventDefault();
         found[2]();

@@ -8,24 +8,26 @@ const LABEL = 58;
 const LANE = 17;
 const MOST = 1500;
 const WIDEST = 34;
-export const MEASURES = ["tokens", "seconds", "logprob"] as const;
+export const MEASURES = ["tokens", "seconds", "logprob", "least logprob"] as const;
 export type Measure = (typeof MEASURES)[number];
 
 // One column: a turn, or several of which the worst counts.
 interface Column {
   first: number; turns: number; calls: number; refused: boolean; fault: boolean; moved: boolean;
   step: number | undefined; sum: number; phases: string[]; measure: number | undefined;
+  marks: number;
 }
 
 function measured(turn: Turn, measure: Measure, seconds: number[][] | undefined): number | undefined {
   const { usage, tokens } = turn.reply;
   if (measure === "tokens") return (usage?.prompt ?? 0) + (usage?.completion ?? 0);
   if (measure === "seconds") return seconds?.[turn.index]?.reduce((sum, one) => sum + one, 0);
-  return tokens?.logprobs?.length ? mean(tokens.logprobs) : undefined;
+  const drawn = tokens?.logprobs ?? [];
+  return drawn.length === 0 ? undefined : measure === "logprob" ? mean(drawn) : drawn.reduce((least, one) => Math.min(least, one));
 }
 
 // What the lanes show: turns, put together where there are more than fit.
-export function columns(trace: Trace, bins: number, measure: Measure, seconds?: number[][]): Column[] {
+export function columns(trace: Trace, bins: number, measure: Measure, seconds?: number[][], marks: number[] = []): Column[] {
   const turns = trace.turns ?? [];
   const each = Math.ceil(turns.length / Math.max(1, Math.min(bins, MOST)));
   const found: Column[] = [];
@@ -36,7 +38,7 @@ export function columns(trace: Trace, bins: number, measure: Measure, seconds?: 
     const judged = rewards.filter((one) => one.level === "step" && one.value !== null).map((one) => one.value ?? 0);
     for (const one of rewards) if (one.level === "turn") sum += (one.value ?? 0) * (one.weight ?? 1);
     if (n % each === 0) {
-      const empty = { calls: 0, refused: false, fault: false, moved: false, step: undefined, phases: [], measure: undefined };
+      const empty = { calls: 0, refused: false, fault: false, moved: false, step: undefined, phases: [], measure: undefined, marks: 0 };
       found.push({ first: turn.index, turns: 0, sum, ...empty });
     }
     const column = found.at(-1) as Column;
@@ -50,24 +52,25 @@ export function columns(trace: Trace, bins: number, measure: Measure, seconds?: 
     column.phases.push(...rewards.filter((one) => one.level === "phase").map((one) => one.name));
     const value = measured(turn, measure, seconds);
     // Of logprobs the least is the worst.
-    if (value !== undefined) column.measure = measure === "logprob" ? Math.min(column.measure ?? 0, value) : Math.max(column.measure ?? 0, value);
+    if (value !== undefined) column.measure = measure.endsWith("logprob") ? Math.min(column.measure ?? 0, value) : Math.max(column.measure ?? 0, value);
+    column.marks += marks.filter((one) => one === turn.index).length;
     before = turn.state_digest;
   });
   return found;
 }
 
-interface LanesProps { trace: Trace; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number; go: (turn: number) => void }
+interface LanesProps { trace: Trace; marks: number[]; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number; go: (turn: number) => void }
 
-export function Lanes({ trace, environment, measure, seconds, turn, go }: LanesProps) {
+export function Lanes({ trace, marks, environment, measure, seconds, turn, go }: LanesProps) {
   const box = useRef<HTMLDivElement>(null);
   const turns = trace.turns?.length ?? 0;
   const room = Math.max(100, useSize(box)[0] - LABEL - 4);
-  const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds), [trace, room, measure, seconds]);
+  const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds, marks), [trace, room, measure, seconds, marks]);
   const wide = Math.min(WIDEST, room / Math.max(1, found.length));
   const names = [
     "calls", "world", ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
     ...(found.some((one) => one.sum !== 0) ? ["turn Σ"] : []),
-    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []), measure,
+    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []), ...(marks.length ? ["marks"] : []), measure,
   ];
   const drawn = useMemo(() => <Drawn found={found} names={names} wide={wide} environment={environment} />, [found, wide, environment]);
   const per = found[0]?.turns ?? 1;
@@ -114,7 +117,7 @@ function said(column: Column): string {
   const words = [
     `${column.calls} ${column.calls === 1 ? "call" : "calls"}`, column.refused && "refused",
     column.fault && "planned fault", column.moved && "changed the world",
-    column.step !== undefined && `step ${figure(column.step)}`, ...column.phases.map((name) => `phase ${name}`),
+    column.step !== undefined && `step ${figure(column.step)}`, ...column.phases.map((name) => `phase ${name}`), column.marks > 0 && `${column.marks} marked`,
   ];
   return clear(words.filter(Boolean).join(", "));
 }
@@ -145,6 +148,7 @@ function Drawn(props: { found: Column[]; names: string[]; wide: number; environm
     }
     if (one.step !== undefined) block(one.step >= full ? "good" : one.step <= 0 ? "bad" : "some", n, "step", Math.max(0.15, one.step / full));
     if (names.includes("turn Σ")) block(one.sum < 0 ? "bad" : "some", n, "turn Σ", (one.sum + low) / (high + low || 1));
+    if (one.marks) block("mark", n, "marks", 1);
     if (one.measure !== undefined && measure) block("some", n, names.at(-1) ?? "", Math.abs(one.measure) / measure);
   });
   let free = 0;

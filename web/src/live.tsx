@@ -4,8 +4,8 @@ import { useEpisode } from "./episode";
 import { useKeys } from "./keys";
 import type { Trace, Turn } from "./record";
 import { address, ask, go, repeat, type Run, screenKeys } from "./run";
-import { clear, figure, known, mean } from "./text";
-import { count, Notice, Sheet, Title, useChosen } from "./ui";
+import { clear, count, figure, known, mean } from "./text";
+import { Notice, Sheet, Title, useChosen } from "./ui";
 
 const WAIT_S = 20;
 const RECENT = 500;

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { type ChangeText, type Changes, costs, lastNamed, names, type StepChange } from "./changes";
 import type { Environment, Message, Trace } from "./record";
 import { Verdict } from "./said";
-import { clear, figure, marked, Said, Shown } from "./text";
+import { clear, count, figure, marked, Said, Shown } from "./text";
 
 export type Kind = "changes" | "why" | "seen";
 
@@ -53,7 +53,7 @@ function World({ trace, changes, turn }: PanelProps & { changes: Changes }) {
               ))}
             </dl>
           ))}
-          {one.more !== undefined && <p class="dim">and {one.more.toLocaleString("en")} more</p>}
+          {one.more !== undefined && <p class="dim">and {count(one.more)} more</p>}
         </div>
       ))}
     </>

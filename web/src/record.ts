@@ -5,6 +5,10 @@ export type Content = string | Block[];
 
 export interface ToolCall { id: string; name: string; arguments: string }
 
+// The text of a content, without its pictures.
+export const plain = (content: Content | undefined): string =>
+  typeof content === "string" ? content : (content ?? []).map((one) => (one.type === "text" ? one.text : "")).join("");
+
 export interface Message {
   role: "system" | "user" | "assistant" | "tool"; content?: Content; calls?: ToolCall[]; call_id?: string | null;
   reasoning?: string;

@@ -6,8 +6,8 @@ import { label, OWNERS, type Review, type Reviews, type Taxonomy, type Verdict }
 import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
-import { clear } from "./text";
-import { Notice, reason, Title, useAnswer, useAsk } from "./ui";
+import { clear, count } from "./text";
+import { Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
@@ -153,9 +153,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
       {turns}
       <section class="review" aria-label="your verdict">
         <Choices name="whose fault" label="whose?" all={OWNERS.map((owner, n) => [String(n + 1), owner, owner])} chosen={[draft.owner ?? ""]} choose={choose} />
-        {draft.owner && (
-          <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />
-        )}
+        {draft.owner && <Choices name="how" label="how?" all={offered.map((one) => [one.key ?? "", one.title ?? one.id, one.id])} chosen={draft.modes ?? []} choose={toggle} />}
         <div class="bar">
           <button type="button" onClick={mark}><kbd>m</kbd> first wrong: {where(draft.first)}</button>
           <label>
@@ -211,6 +209,36 @@ export function useSaid(run: Run, row: number): { reviews: Review[]; said: Said[
   return { reviews, said: error ? [{ file: "error", why: error }] : said };
 }
 
+// Proposes the reviewer's last verdict on one of some rows for the others, and takes such labels back.
+export function useProposals(run: Run): { words: string; propose: (rows: Iterable<number>) => void; undo: () => void } {
+  const [words, say] = useState("");
+  const post = (body: unknown, done: (added: Review[]) => void) => {
+    send<Review[]>("POST", `${run.address}/reviews`, body).then((added) => {
+      done(added);
+      return run.loadReviews();
+    }).catch((problem: unknown) => say(reason(problem)));
+  };
+  const propose = (given: Iterable<number>) => {
+    const rows = new Set(given);
+    const own = (one: Review) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict" && !one.stale && rows.has(one.n ?? -1);
+    const [read] = (run.reviews?.reviews ?? []).filter(own).sort((a, b) => (a.at < b.at ? 1 : -1));
+    if (read === undefined) return say("review one of these episodes first: Enter, then x");
+    post({ kind: "inherited", rows: [...rows], of: [read.id] }, (added) => {
+      if (added.length) run.proposed.push(added.map((one) => one.id));
+      say(`${read.owner}: ${count(added.length)} ${added.length === 1 ? "episode inherits" : "episodes inherit"} it, as proposed`);
+    });
+  };
+  const undo = () => {
+    const last = run.proposed.at(-1);
+    if (last === undefined) return say("nothing to take back");
+    post({ kind: "removed", of: last }, () => {
+      run.proposed.pop();
+      say(`${count(last.length)} labels taken back`);
+    });
+  };
+  return { words, propose, undo };
+}
+
 // All samples of a run, a form that draws one, notes that have no mode yet, and the taxonomy.
 export function ReviewHome({ run }: { run: Run }) {
   const [error, setError] = useState("");
@@ -239,8 +267,17 @@ export function ReviewHome({ run }: { run: Run }) {
       load();
     }, failed);
   };
+  // Each chosen note becomes a verdict with that mode.
+  const sort = (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget as HTMLFormElement);
+    const mode = String(given.get("mode"));
+    const verdict = { kind: "verdict", owner: mode.split(".")[0], modes: [mode] };
+    const chosen = notes.filter((one) => given.getAll("note").includes(one.id));
+    Promise.all(chosen.map(({ n, first, sure, note }) => send("POST", `${run.address}/reviews`, { ...verdict, rows: [n], first, sure, note }))).then(() => run.loadReviews(), failed);
+  };
   const reviews = run.reviews;
-  const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.modes?.length);
+  const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.mark && !one.modes?.length);
   return (
     <>
       <Title words="Review" help={help} />
@@ -263,13 +300,18 @@ export function ReviewHome({ run }: { run: Run }) {
         <button>draw</button>
       </form>
       <h2>Notes without a mode: {notes.length}</h2>
-      <ul>
-        {notes.map((one) => (
-          <li>
-            {one.n === null ? clear(one.target.task) : <a href={address.row(run, one.n)}>{clear(one.target.task)}</a>}, {clear(one.reviewer)}, {label(one)}: {clear(one.note ?? "")}
-          </li>
-        ))}
-      </ul>
+      {notes.length > 0 && (
+        <form onSubmit={sort} aria-label="notes without a mode">
+          <Sheet plain heads={["", "episode", "by", "label", "note"]} rows={notes.map((one) => [
+            one.reviewer === reviews?.reviewer && one.n !== null && !one.stale && <input type="checkbox" name="note" value={one.id} aria-label={`note on ${clear(one.target.task)}`} />,
+            one.n === null ? clear(one.target.task) : <a href={address.row(run, one.n)}>{clear(one.target.task)}</a>, clear(one.reviewer), label(one), clear(one.note ?? ""),
+          ])} />
+          <p class="bar">
+            <label>mode <select name="mode">{(taxonomy?.modes ?? []).filter((one) => !one.merged).map((one) => <option value={one.id}>{clear(one.id)}</option>)}</select></label>
+            <button>put the chosen notes of yours under it</button>
+          </p>
+        </form>
+      )}
       <h2>Taxonomy, revision {taxonomy?.revision ?? "–"}</h2>
       <textarea aria-label="taxonomy" rows={16} value={text} onInput={(event) => setTyped(event.currentTarget.value)} spellcheck={false} />
       <p><button type="button" onClick={write} disabled={text === taxonomy?.text}>save as the next revision</button></p>

@@ -18,6 +18,19 @@ async function text(path: string, request: RequestInit = {}): Promise<string> {
   return said;
 }
 
+// The lines of an answer, as they come.
+export async function* lines<Line>(path: string, signal: AbortSignal): AsyncGenerator<Line> {
+  const answer = await fetch(`api/${path}`, { signal });
+  if (!answer.ok || !answer.body) throw new Error((await answer.json()).detail);
+  let rest = "";
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const whole = (rest + part.value).split("\n");
+    rest = whole.pop() ?? "";
+    for (const line of whole) yield JSON.parse(line);
+  }
+}
+
 export function send<Answer>(method: string, path: string, body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
   return ask<Answer>(path, { method, body: typeof body === "string" ? body : JSON.stringify(body), headers });
 }
@@ -46,6 +59,9 @@ export class Run {
   view: Uint32Array | undefined;
   // The row that was opened last.
   opened = -1;
+  // Rows that are selected in the table, and the labels that were proposed at once, the last ones last.
+  selected: ReadonlySet<number> = new Set();
+  proposed: string[][] = [];
   private searches = new Map<string, { found: Set<number>; rows: number; running: boolean }>();
   private listeners = new Set<() => void>();
   private following = false;
@@ -115,7 +131,10 @@ export class Run {
       if (!answer.ok) throw new Error(await answer.text());
       const before = this.columns.rows;
       const continued = this.columns.apply(await answer.arrayBuffer());
-      if (!continued) this.searches.clear();
+      if (!continued) {
+        this.searches.clear();
+        this.selected = new Set();
+      }
       if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
       setLabels(this.columns, this.reviews);
       setFindings(this.columns, this.facts.findings);
@@ -145,26 +164,36 @@ const query = (given: Record<string, string | number>): string => {
   const kept = Object.entries(given).filter(([, value]) => value !== "" && value !== -1);
   return kept.length ? `?${kept.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : "";
 };
+// Episodes that are shown side by side.
+export const BESIDE = 16;
+// What a row's episode is called.
+const key = ({ columns }: Run, row: number): [task: string, member: number, attempt: number] =>
+  [columns.text("task", row), columns.number("member", row), columns.number("attempt", row)];
 const numbered = (member: number, attempt: number): string => `${member}${attempt ? `.${attempt}` : ""}`;
 
 // Addresses: made of what the run calls things.
 export const address = {
   screen: place,
-  episodes: (run: string, where = "", sort = "") => place(run, "episodes") + query({ where, sort }),
+  episodes: (run: string, where = "", sort = "", by = "") => place(run, "episodes") + query({ where, sort, by }),
   task: (run: string, task: string) => address.episodes(run, `task:${JSON.stringify(task)}`),
   episode: (run: string, task: string, member: number, attempt: number, turn = -1) =>
     place(run, "e", task, numbered(member, attempt)) + query({ t: turn }),
-  group: (run: string, task: string, attempt: number) => place(run, "g", task) + query({ attempt: attempt || "" }),
+  group: (run: string, task: string, attempt: number, by = "") => place(run, "g", task) + query({ attempt: attempt || "", by }),
+  // Some episodes side by side, at most as many as the page shows.
+  beside: (of: Run, rows: Iterable<number>) =>
+    place(of.name, "beside", ...[...rows].slice(0, BESIDE).map((row) => key(of, row)).flatMap(([task, ...place]) => [task, numbered(...place)])),
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
-  compare: (a: string, b: string) => place("compare") + query({ a, b }),
+  compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
+  // In one run, or in all of them.
+  search: (run: string, q = "", kase = "", field = "") => (run ? place(run, "search") : "#/") + query({ q, case: kase, field }),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
-  row: (of: Run, row: number) =>
-    address.episode(of.name, of.columns.text("task", row), of.columns.number("member", row), of.columns.number("attempt", row)),
+  row: (of: Run, row: number) => address.episode(of.name, ...key(of, row)),
 };
 
-// Screens of a run: the key after g, the name in the address, what it shows.
+// Screens of a run: the key, after g if it is a letter, the name in the address, what it shows.
 export const SCREENS: [key: string, name: string, means: string][] = [
   ["e", "episodes", "all episodes"],
+  ["/", "search", "where a text stands"],
   ["l", "live", "what is in play"],
   ["c", "curves", "curves over versions"],
   ["s", "shapes", "shapes of failure"],
@@ -177,4 +206,4 @@ export const SCREENS: [key: string, name: string, means: string][] = [
 export const go = (address: string): void => { location.hash = address; };
 
 export const screenKeys = (run: string, back = () => history.back()): Binding[] =>
-  [...SCREENS.map(([key, name, means]): Binding => [`g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];
+  [...SCREENS.map(([key, name, means]): Binding => [key === "/" ? key : `g ${key}`, means, () => go(place(run, name))]), ["Escape", "back", back]];

@@ -1,11 +1,12 @@
 // Shapes of failure: failed criteria, their reasons, the first refused call, the end; each level unfolds.
 import { useMemo, useState } from "preact/hooks";
 import { useKeys } from "./keys";
-import { address, go, type Run, screenKeys, send } from "./run";
-import { clear } from "./text";
-import { count, reason, Sheet, Title, useChosen } from "./ui";
+import { useProposals } from "./review";
+import { address, go, type Run, screenKeys } from "./run";
+import { clear, count } from "./text";
+import { Sheet, Title, useChosen } from "./ui";
 
-const SEPARATOR = " ▸ ";
+export const SEPARATOR = " ▸ ";
 
 interface Shape { path: string; name: string; level: number; rows: number[]; parts: Shape[] }
 
@@ -36,7 +37,7 @@ export function Shapes({ run }: { run: Run }) {
   const { columns } = run;
   const all = useMemo(() => shapes(run), [columns, columns.rows]);
   const [open, setOpen] = useState(() => new Set<string>());
-  const [words, say] = useState("");
+  const { words, propose, undo } = useProposals(run);
   const lines = visible(all, open);
   const { place, choose, keys } = useChosen(lines.length, "shape");
   const current = lines[place];
@@ -50,23 +51,13 @@ export function Shapes({ run }: { run: Run }) {
     go(address.row(run, median(run, current.rows)));
   };
   const there = (one: Shape) => address.episodes(run.name, `shape:${JSON.stringify(one.parts.length ? `${one.path}${SEPARATOR}*` : one.path)}`);
-  // The last verdict on an episode of the shape becomes that of the others, marked as inherited.
-  const inherit = () => {
-    const rows = new Set(current?.rows);
-    const mine = (run.reviews?.reviews ?? []).filter((one) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict");
-    const read = mine.filter((one) => one.n !== null && !one.stale && rows.has(one.n)).sort((a, b) => (a.at < b.at ? 1 : -1))[0];
-    if (read === undefined) return say("review one episode of this shape first: Enter, then x");
-    send<unknown[]>("POST", `${run.address}/reviews`, { kind: "inherited", rows: [...rows], of: [read.id] }).then((added) => {
-      say(`${read.owner}: ${added.length} episodes inherit it, as proposed`);
-      void run.loadReviews();
-    }, (problem: unknown) => say(reason(problem)));
-  };
   const help = useKeys([
     ...keys,
     ["l", "unfold", () => unfold(current, true)],
     ["h", "fold", () => unfold(current, false)],
     ["Enter", "open the median episode", enter],
-    ["x", "label all as proposed, by your verdict on one", inherit],
+    ["x", "label all as proposed, by your verdict on one", () => current && propose(current.rows)],
+    ["u", "take the last of these labels back", undo],
     ["f", "these episodes as a table", () => current && go(there(current))],
     ...screenKeys(run.name),
   ]);

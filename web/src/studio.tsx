@@ -6,18 +6,19 @@ import { Compare } from "./compare";
 import { Curves } from "./curves";
 import { goTo, useEpisode } from "./episode";
 import { Findings } from "./findings";
-import { Group } from "./group";
+import { Beside, Group } from "./group";
 import { useKeys } from "./keys";
 import { Live, Watch } from "./live";
 import { selected } from "./marks";
 import type { Line } from "./record";
 import { ReviewHome, SampleReview, TableReview, useSaid } from "./review";
 import { address, ask, go, type Run, run, screenKeys, SCREENS, send } from "./run";
+import { Ask, focusSearch, Found } from "./search";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
-import { clear, figure } from "./text";
-import { count, Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
+import { clear, count, figure } from "./text";
+import { Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -26,9 +27,10 @@ interface Place {
 }
 
 const DRAWN: Record<string, (place: Place) => VNode> = {
-  episodes: ({ run, query }) => <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} />,
+  episodes: ({ run, query }) => <Table run={run} where={query.get("where") ?? ""} sort={query.get("sort") ?? ""} by={query.get("by") ?? ""} />,
   e: ({ query, rest, ...place }) => (query.has("review") ? <TableReview key={rest.join("/")} {...place} /> : <Episode {...place} turn={Number(query.get("t") ?? -1)} />),
-  g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} />,
+  g: ({ run, task, query }) => <Group run={run} task={task} attempt={Number(query.get("attempt") ?? 0)} by={query.get("by") ?? ""} />,
+  beside: ({ run, rest }) => <Beside words="Side by side" of={rest.flatMap((task, n) => (n % 2 ? [] : [[run, run.columns.row(task, ...numbers(rest[n + 1]))]]))} back={() => history.back()} />,
   live: ({ query: _query, rest, ...place }) => (place.task ? <Watch key={rest.join("/")} {...place} /> : <Live run={place.run} />),
   curves: ({ run, query }) => <Curves run={run} x={query.get("x") ?? ""} />,
   review: ({ run }) => <ReviewHome run={run} />,
@@ -36,6 +38,7 @@ const DRAWN: Record<string, (place: Place) => VNode> = {
   shapes: ({ run }) => <Shapes run={run} />,
   tasks: ({ run }) => <Tasks run={run} />,
   findings: ({ run }) => <Findings run={run} />,
+  search: ({ run, query }) => <Search run={run.name} query={query} />,
 };
 
 function App() {
@@ -53,7 +56,7 @@ function App() {
   }, [path]);
   const given = new URLSearchParams(query);
   const [a, b] = [given.get("a"), given.get("b")];
-  const compared = path === "compare" && a !== null && b !== null && <Compare key={query} a={run(a)} b={run(b)} />;
+  const compared = path === "compare" && a !== null && b !== null && <Compare key={`${a} ${b}`} a={run(a)} b={run(b)} by={given.get("by") ?? ""} task={given.get("task")} />;
   // The columns of a run hold what a sample hides, so its review does without them.
   const sampled = screen === "review" && rest[0] && <SampleReview run={name} name={rest[0]} />;
   return (
@@ -63,7 +66,7 @@ function App() {
         {name && !compared && <a href={address.episodes(name)}>{clear(name)}</a>}
         {name && !compared && SCREENS.slice(1).map(([, one, means]) => <a href={address.screen(name, one)} title={means}>{one}</a>)}
       </nav>
-      <main>{compared || sampled || (name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={given} /> : <Runs />)}</main>
+      <main>{compared || sampled || (name ? <OfRun key={name} run={run(name)} screen={screen} rest={rest} query={given} /> : <Runs query={given} />)}</main>
     </>
   );
 }
@@ -76,11 +79,14 @@ function decoded(part: string): string {
   }
 }
 
+// Member and attempt of an episode, as an address has them.
+const numbers = (place = ""): [member: number, attempt: number] => [parseInt(place), parseInt(place.split(".")[1] ?? "0")];
+
 function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: string[]; query: URLSearchParams }) {
   useRuns(run);
   const [problem, forget] = useErrorBoundary();
   const [task = "", place = ""] = rest;
-  const [member = 0, attempt = 0] = place.split(".").map(Number);
+  const [member, attempt] = numbers(place);
   useEffect(forget, [screen, task, place]);
   const drawn = DRAWN[screen] ?? DRAWN.episodes;
   return (
@@ -94,11 +100,38 @@ function OfRun({ run, screen, rest, query }: { run: Run; screen: string; rest: s
 interface Summary {
   name: string; environment: string | null; agent: string | null; split: string | null; episodes: number;
   failed: number; mean: number | null; active: boolean; done: boolean;
+  // Of the mean, if episodes without a score had the lowest or the highest one.
+  interval: [low: number, high: number] | null;
+  // Findings of an audit of this version; null without an audit.
+  proven: number | null;
+  // Episodes that people labelled, and how far two of them agree.
+  labels: number; kappa: number | null;
 }
 
-function Runs() {
-  const [chosen, setChosen] = useState<string[]>([]);
+// The field has the focus until something was asked for, so that the hits have the keys then.
+function Search({ run, query }: { run: string; query: URLSearchParams }) {
+  useEffect(() => void (query.has("q") || focusSearch()), []);
+  return (
+    <>
+      <Ask key={query.toString()} query={query} to={(...asked) => address.search(run, ...asked)} />
+      <Found runs={[run]} query={query} />
+    </>
+  );
+}
+
+function Runs({ query }: { query: URLSearchParams }) {
   const [runs, error] = useAnswer<Summary[]>("runs");
+  if (error) return <Notice words={error} />;
+  return (
+    <>
+      <Ask key={query.toString()} query={query} to={(...asked) => address.search("", ...asked)} />
+      {query.has("q") ? runs && <Found runs={runs.map((one) => one.name)} query={query} /> : <ListOfRuns runs={runs} />}
+    </>
+  );
+}
+
+function ListOfRuns({ runs }: { runs: Summary[] | undefined }) {
+  const [chosen, setChosen] = useState<string[]>([]);
   const [first = "", second = ""] = chosen;
   const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
   const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
@@ -108,15 +141,15 @@ function Runs() {
     ["Enter", "open the run", of((name) => go(address.episodes(name)))],
     ["x", "choose the run", of(toggle)],
     ["c", "compare the two runs that are chosen", () => second && go(address.compare(first, second))],
+    ["/", "search in all runs", focusSearch],
   ]);
-  if (error) return <Notice words={error} />;
   return (
     <>
       <Title words="Runs" help={help}>
         {second ? <a href={address.compare(first, second)}>compare {clear(`${first} → ${second}`)}</a> : <span class="dim">choose two to compare them</span>}
       </Title>
       <Sheet style="runs" current={place} choose={choose}
-        heads={["run", "environment", "agent", "split", "episodes", "failed", "mean"]}
+        heads={["run", "environment", "agent", "split", "episodes", "mean", <span title="The mean if all episodes without a score had the lowest, or the highest one">interval</span>, "failed", "audit", "labels"]}
         rows={(runs ?? []).map((one) => [
           <>
             <input type="checkbox" aria-label={`compare ${clear(one.name)}`} checked={chosen.includes(one.name)} onChange={() => toggle(one.name)} />{" "}
@@ -124,8 +157,10 @@ function Runs() {
           </>,
           ...[one.environment, one.agent, one.split].map((fact) => clear(fact ?? "")),
           `${count(one.episodes)}${one.done ? "" : " read so far"}`,
-          count(one.failed),
-          figure(one.mean),
+          figure(one.mean), one.interval && `${figure(one.interval[0])} … ${figure(one.interval[1])}`,
+          one.failed ? `${Math.round((1000 * one.failed) / one.episodes) / 10} %` : "0",
+          one.proven === null ? "none run" : <a href={address.screen(one.name, "findings")}>{one.proven > 0 && "⚑ "}{one.proven} proven</a>,
+          one.labels ? <a href={address.screen(one.name, one.kappa === null ? "review" : "agreement")}>{count(one.labels)}{one.kappa !== null && ` (κ ${figure(one.kappa)})`}</a> : "–",
         ])}
       />
     </>

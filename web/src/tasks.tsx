@@ -3,8 +3,8 @@ import type { ComponentChildren } from "preact";
 import { Bars } from "./histograms";
 import { useKeys } from "./keys";
 import { address, type Run, screenKeys } from "./run";
-import { clear, figure } from "./text";
-import { count, Notice, Sheet, Title, useAnswer } from "./ui";
+import { clear, count, figure } from "./text";
+import { Notice, Sheet, Title, useAnswer } from "./ui";
 
 interface Distribution { mean: number; quantiles: number[]; bins: number[] }
 

@@ -41,7 +41,7 @@ function Folded({ text, style, before, label }: SaidProps) {
         <span ref={found} hidden={open ? false : "until-found"} class="rest">{marked(text.slice(LONG))}</span>
       </pre>
       <button type="button" class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
-        {open ? "fold" : `show all ${text.length.toLocaleString("en")} characters`}
+        {open ? "fold" : `show all ${count(text.length)} characters`}
       </button>
     </div>
   );
@@ -86,6 +86,9 @@ export function laidOut(text: string): string {
 export function short(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
+
+// A whole number with commas. `Intl` says the same, and takes 15 ms to load.
+export const count = (value: number): string => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 
 export const known = (values: number[]): number[] => values.filter((one) => !Number.isNaN(one));
 export const sum = (values: Iterable<number>): number => Array.from(values).reduce((all, one) => all + one, 0);

@@ -46,8 +46,6 @@ export function useRuns(...runs: Run[]): void {
   }, runs);
 }
 
-export const count: (value: number) => string = new Intl.NumberFormat("en").format;
-
 export const reason = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 // Words that a screen reader says at once; nothing if there are none.
 export const Notice = ({ words }: { words: string | false | undefined }) =>

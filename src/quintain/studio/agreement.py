@@ -147,11 +147,7 @@ def agreement(
     given = [one for one in reviews if not of or one.reviewer in of]
     read = [one for one in given if one.kind == "verdict" and one.owner is not None]
     blind = [one for one in read if "reviewers" in one.blind]
-    names = list(of) or sorted({one.reviewer for one in blind})
-    units: dict[Key, dict[str, Review]] = {}
-    for one in blind:
-        units.setdefault(one.target.key, {})[one.reviewer] = one
-    shared = {key: judged for key, judged in sorted(units.items()) if len(judged) > 1}
+    names, shared = list(of) or sorted({one.reviewer for one in blind}), _shared(blind)
     decided = {one.target.key for one in reviews if one.kind == "decided"}
     owners = {key: {name: one.owner or "" for name, one in judged.items()} for key, judged in shared.items()}
     modes = {key: {name: _mode(one, taxonomy) for name, one in judged.items()} for key, judged in shared.items()}
@@ -173,16 +169,40 @@ def agreement(
     return plain
 
 
-def of_run(run: Run, taxonomy: Taxonomy, *, of: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the agreement on a run's episodes, each with its row, and the number of reviews that are stale."""
+def _shared(blind: Iterable[Review]) -> dict[Key, dict[str, Review]]:
+    """Returns the verdicts by reviewer on each episode that several judged."""
+    units: dict[Key, dict[str, Review]] = {}
+    for one in blind:
+        units.setdefault(one.target.key, {})[one.reviewer] = one
+    return {key: judged for key, judged in sorted(units.items()) if len(judged) > 1}
+
+
+def labels_of_run(run: Run) -> dict[str, Any]:
+    """Returns the number of episodes that people labelled, and kappa of two blind reviewers on the owner."""
+    found = [one for one in _valid(run)[0] if one.owner is not None]
+    blind = [one for one in found if one.kind == "verdict" and "reviewers" in one.blind]
+    names = sorted({one.reviewer for one in blind})
+    pairs = Counter(tuple(judged[name].owner or "" for name in names) for judged in _shared(blind).values())
+    kappa = cohen_kappa({(a, b): count for (a, b), count in pairs.items()}) if len(names) == 2 else None
+    return {"labels": len({one.target.key for one in found}), "kappa": kappa}
+
+
+def _valid(run: Run) -> tuple[list[Review], dict[Key, tuple[int, str]], int]:
+    """Returns the counting reviews of episodes that the run has, its rows, and the number of others."""
     counting = current(run.reviews.all()[0])
-    run.index.update()
     rows = run.rows({one.target.task for one in counting})
     valid = [one for one in counting if rows.get(one.target.key, (0, ""))[1] == one.target.digest]
+    return valid, rows, len(counting) - len(valid)
+
+
+def of_run(run: Run, taxonomy: Taxonomy, *, of: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the agreement on a run's episodes, each with its row, and the number of reviews that are stale."""
+    run.index.update()
+    valid, rows, stale = _valid(run)
     found = agreement(valid, taxonomy, run.labels.owners(), of=of)
     for one in found["disagreements"]:
         one["n"] = rows[tuple(one["key"])][0]
-    return found | {"stale": len(counting) - len(valid)}
+    return found | {"stale": stale}
 
 
 def _mode(review: Review, taxonomy: Taxonomy) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -22,11 +23,13 @@ from quintain import __version__, codec
 from quintain.errors import UsageError
 
 from .access import Guard, OwnerOf
+from .agreement import labels_of_run
 from .folders import Run, Runs
 from .page import TYPES, built
 from .replays import Replays, Unplayable
 from .reports import metrics
 from .review_routes import ReviewRoutes
+from .search import hits
 from .sent import MOST, saved
 
 T = TypeVar("T")
@@ -38,6 +41,7 @@ _SLICE_S = 0.4
 """Seconds of indexing per request; the page shows what is there, and asks again."""
 _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
+_MOST_HITS = 500
 
 
 def build(
@@ -73,6 +77,7 @@ def build(
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/search": studio.search,
+        "/api/runs/{run}/hits": studio.hits,
         "/api/runs/{run}/metrics": studio.metrics,
         "/api/runs/{run}/live": studio.live,
         "/api/runs/{run}/live/turns": studio.turns,
@@ -111,7 +116,8 @@ class _Studio:
         return _json({"version": API, "quintain": __version__})
 
     async def list(self, _request: Request) -> Response:
-        return _json(await run_in_threadpool(lambda: [run.summary() for run in self._runs.all().values()]))
+        runs = self._runs.all().values()
+        return _json(await run_in_threadpool(lambda: [run.summary() | labels_of_run(run) for run in runs]))
 
     async def run(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._run(request).facts))
@@ -149,6 +155,21 @@ class _Studio:
         run, text = self._run(request), request.query_params.get("q", "")
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
+
+    async def hits(self, request: Request) -> Response:
+        """Returns the places at which a text stands, a line each; `case=1` tells capital letters apart."""
+        run, text, given = self._run(request), request.query_params.get("q", ""), request.query_params
+        most = min(_number(request, "most") or _MOST_HITS, _MOST_HITS)
+        if not text:
+            raise UsageError("q must be a text to search for")
+
+        def lines() -> Iterator[bytes]:
+            run.index.update()
+            found = hits(run.index, text, fold=given.get("case") != "1", field=given.get("field", ""))
+            for one in itertools.islice(found, most):
+                yield msgspec.json.encode(one) + b"\n"
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     async def metrics(self, request: Request) -> Response:
         """Returns the numbers of trainers that the run folder holds."""

@@ -88,22 +88,29 @@ class Run:
         described: Description | None = said["environment"]
         manifest: dict[str, Any] = said["run"] or {}
         known = [manifest.get("fingerprint"), None if described is None else described.fingerprint]
-        said["findings"], warnings = findings(self.folder, [one for one in known if one])
+        found, warnings = findings(self.folder, [one for one in known if one])
         said["warnings"] += warnings
-        return said
+        return said | {"findings": found or [], "audited": found is not None}
 
     def summary(self) -> dict[str, Any]:
         """Returns the row of the run in the list of runs, from what is indexed by now."""
-        index, query = self.index, "SELECT count(*), count(score), avg(score) FROM episode"
+        index = self.index
+        query = "SELECT count(*), count(score), avg(score), total(score), min(score), max(score) FROM episode"
         with index.lock:
             done = index.update(0)
-            episodes, scored, mean = index.database.execute(query).fetchone()
-            facts = index.progress()
-        run: dict[str, Any] = self.facts()["run"] or {}
+            episodes, scored, mean, total, least, most = index.database.execute(query).fetchone()
+            progress = index.progress()
+        facts, failed = self.facts(), episodes - scored
+        run: dict[str, Any] = facts["run"] or {}
         said: dict[str, Any] = {name: run.get(name) for name in ("name", "agent", "split")}
         active = time.time() - index.traces.stat().st_mtime < _ACTIVE_S
-        counts = {"episodes": episodes, "failed": episodes - scored, "mean": mean, "active": active, "done": done}
-        return {"name": self.name, "environment": said.pop("name")} | said | counts | facts
+        # Each episode without a score counts as the lowest, and as the highest one.
+        ends = (min(0.0, least or 0.0), max(1.0, most or 0.0))
+        said["interval"] = [(total + failed * end) / episodes for end in ends] if episodes else None
+        proven = sum(one["confidence"] == "proven" for one in facts["findings"])
+        said["proven"] = proven if facts["audited"] else None
+        counts = {"episodes": episodes, "failed": failed, "mean": mean, "active": active, "done": done}
+        return {"name": self.name, "environment": said.pop("name")} | said | counts | progress
 
     def close(self) -> None:
         if self._index is not None:

@@ -23,6 +23,7 @@ from quintain.errors import UsageError
 from quintain.trace import SCHEMA, SOLVED
 
 from .description import best_values
+from .search import matches, patterns
 from .shapes import shape
 
 VERSION = 4
@@ -36,9 +37,6 @@ _BATCH = 1000
 
 _BUFFER = 1 << 17
 """Bytes that indexing reads at once. The default, 8 KB, doubles what reading costs."""
-
-_CHUNK = 8 << 20
-"""Bytes that a search reads at once."""
 
 _TABLES = """
 CREATE TABLE source (epoch INTEGER, traces INTEGER, timings INTEGER);
@@ -224,22 +222,31 @@ class Index:
         return msgspec.json.decode(row[0], type=list[tuple[float, float, float]]) if row else []
 
     def search(self, text: str, start: int = 0) -> tuple[list[int], int]:
-        """Returns the episodes from `start` on whose line holds a text, and the number of episodes by now.
+        """Returns the episodes from `start` on whose line holds a text, and the number of episodes by now."""
+        with self.lock:
+            (rows,) = self.database.execute("SELECT coalesce(max(n) + 1, 0) FROM episode").fetchone()
+        return list(self.rows_with(patterns(text), start)), rows
 
-        A text in the arguments of a call stands in a string within a string, so that form is searched for, too.
+    def rows_with(self, wanted: Collection[bytes], start: int = 0, *, fold: bool = False) -> Iterator[int]:
+        """Yields the episodes from `start` on whose line holds any of some bytes.
+
+        Args:
+            wanted: Bytes as they stand in a line.
+            start: Number of the first episode.
+            fold: A letter from A to Z is the same in both cases.
         """
         with self.lock:
             rows = self.database.execute("SELECT place FROM episode WHERE n >= ? ORDER BY n", (start,)).fetchall()
             (end,) = self.database.execute("SELECT traces FROM source").fetchone()
-        places = [place for (place,) in rows]
-        plain = msgspec.json.encode(text)[1:-1]
-        found = set[int]()
-        if plain and places:
+        places, last = [place for (place,) in rows], -1
+        if wanted and places:
             with self.traces.open("rb") as file:
                 file.seek(places[0])
-                for place in _matches(file, end, {plain, msgspec.json.encode(plain.decode())[1:-1]}):
-                    found.add(start + bisect.bisect_right(places, place) - 1)
-        return sorted(found), start + len(places)
+                for place in matches(file, end, wanted, fold=fold):
+                    n = start + bisect.bisect_right(places, place) - 1
+                    if n > last:
+                        yield n
+                    last = n
 
     def progress(self) -> dict[str, int]:
         """Returns the bytes of traces that are indexed and that there are, the unreadable lines, and the epoch.
@@ -359,20 +366,6 @@ def _transaction(database: sqlite3.Connection) -> Generator[None]:
         database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
-
-
-def _matches(file: BinaryIO, end: int, patterns: Collection[bytes]) -> Iterator[int]:
-    """Yields places of the patterns up to `end`, at least one for each line that holds one."""
-    overlap, tail = max(map(len, patterns)) - 1, b""
-    while (place := file.tell()) < end and (chunk := file.read(min(_CHUNK, end - place))):
-        text, base = tail + chunk, place - len(tail)
-        for pattern in patterns:
-            at = text.find(pattern)
-            while at >= 0:
-                yield base + at
-                line_end = text.find(b"\n", at)
-                at = text.find(pattern, line_end) if line_end >= 0 else -1
-        tail = text[-overlap:] if overlap else b""
 
 
 def _head(digest: str) -> bytes:

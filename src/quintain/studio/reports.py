@@ -65,14 +65,18 @@ class _Report(msgspec.Struct):
     findings: list[ReportedFinding]
 
 
-def findings(folder: Path, fingerprints: Collection[str]) -> tuple[list[dict[str, Any]], list[str]]:
+def findings(folder: Path, fingerprints: Collection[str]) -> tuple[list[dict[str, Any]] | None, list[str]]:
     """Returns the findings about a run's environment, and a warning for each report that is about another version.
 
     Args:
         folder: Run folder, with `report.json` or `audit*/report.json`.
         fingerprints: Fingerprints of the environment that the run names.
+
+    Returns:
+        Findings; None if no report is about this version of the environment.
     """
-    found, warnings = list[dict[str, Any]](), list[str]()
+    found: list[dict[str, Any]] | None = None
+    warnings = list[str]()
     for path in sorted((*folder.glob("report.json"), *folder.glob("audit*/report.json"))):
         name = path.relative_to(folder)
         try:
@@ -83,6 +87,7 @@ def findings(folder: Path, fingerprints: Collection[str]) -> tuple[list[dict[str
         if report.digest not in fingerprints:
             warnings.append(f"{name} is about another version of the environment: {report.digest}")
             continue
+        found = found or []
         for one in report.findings:
             said: dict[str, Any] = msgspec.to_builtins(one)
             hidden = ("trajectory", "probes", "evidence")

@@ -135,12 +135,14 @@ class ReviewRoutes:
         said, _ = run.reviews.all()
         fields = {name: value for name, value in msgspec.structs.asdict(given).items() if name != "rows"}
         if given.kind in {"removed", "inherited"}:
-            source = next((one for one in said if (one.id,) == given.of and one.reviewer == reviewer), None)
-            if source is None:
-                raise UsageError(f"{given.kind} names one review of {reviewer}, got {given.of}")
+            own = {one.id: one for one in said if one.reviewer == reviewer}
+            sources = [own[name] for name in dict.fromkeys(given.of) if name in own]
+            if not sources or len(sources) != len(given.of) or (given.kind == "inherited" and len(sources) > 1):
+                number = "one review" if given.kind == "inherited" else "reviews"
+                raise UsageError(f"{given.kind} names {number} of {reviewer}, got {given.of[:3]}")
             if given.kind == "removed":
-                return [{"kind": "removed", "of": given.of, "target": source.target}]
-            fields |= {"owner": source.owner, "modes": source.modes}
+                return [{"kind": "removed", "of": (one.id,), "target": one.target} for one in sources]
+            fields |= {"owner": sources[0].owner, "modes": sources[0].modes}
         else:
             self._check(given)
         taxonomy = self._taxonomy.taxonomy()
