@@ -98,13 +98,12 @@ _SPECIAL: dict[str, Callable[[Document, Element], str]] = {
 
 
 def _hidden(element: Element) -> bool:
-    attrs, around = element.attrs, element.parent
-    if "hidden" in attrs or attrs.get("aria-hidden") == "true" or element.tag in _HIDDEN:
+    tag, attrs, around = element.tag, element.attrs, element.parent
+    if tag in _HIDDEN or (attrs and ("hidden" in attrs or attrs.get("aria-hidden") == "true")):
         return True
-    if element.tag == "input" and attrs.get("type") == "hidden":
+    if tag == "input" and attrs.get("type") == "hidden":
         return True
-    is_closed = around is not None and around.tag == "details" and "open" not in around.attrs
-    return is_closed and element.tag != "summary"
+    return around is not None and around.tag == "details" and "open" not in around.attrs and tag != "summary"
 
 
 def visible(element: Element) -> bool:
@@ -170,7 +169,9 @@ def _content(page: Document, element: Element, *, within: Element | None = None)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("\u200b", "").replace("\u00ad", "").split())
+    if not text.isascii():
+        text = text.replace("\u200b", "").replace("\u00ad", "")
+    return " ".join(text.split())
 
 
 # -- the lines of a page
@@ -217,13 +218,16 @@ def _process(shot: _Shot, element: Element, out: list[Part], *, depth: int) -> N
 
 def _node(shot: _Shot, element: Element, role: str, *, depth: int) -> list[str]:
     page, attrs = shot.page, element.attrs
-    name, below = name_of(page, element), list[Part]()
+    name, below = name_of(page, element), element.children
     if element.tag in CONTROL_TEXT:
-        if role not in {"checkbox", "radio"} and attrs.get("type") != "file":
-            below = [str(value_of(page, element, shot.values))]
+        is_text = role not in {"checkbox", "radio"} and attrs.get("type") != "file"
+        children = _merged([str(value_of(page, element, shot.values))]) if is_text else []
+    elif len(below) == 1 and isinstance(below[0], str):
+        children = _merged([below[0]])
     else:
-        _process(shot, element, below, depth=depth + 1)
-    children = _merged(below)
+        parts: list[Part] = []
+        _process(shot, element, parts, depth=depth + 1)
+        children = _merged(parts)
     if children == [name]:
         children = []
     indent = "  " * depth
@@ -243,13 +247,12 @@ def _node(shot: _Shot, element: Element, role: str, *, depth: int) -> list[str]:
 
 
 def _states(shot: _Shot, element: Element, role: str) -> str:
-    found = ""
-    if role in {"checkbox", "radio"} and value_of(shot.page, element, shot.values) is True:
-        found += " [checked]"
+    is_checked = role in {"checkbox", "radio"} and value_of(shot.page, element, shot.values) is True
+    found = " [checked]" if is_checked else ""
     if element.is_disabled and element.tag in {"button", "input", "select", "textarea", "option"}:
         found += " [disabled]"
     if role == "heading":
-        found += f" [level={element.attrs.get('aria-level') or element.tag[1:]}]"
+        return f"{found} [level={element.attrs.get('aria-level') or element.tag[1:]}]"
     if role == "option" and (select := element.around("select")) is not None:
         if select not in shot.held:
             shot.held[select] = value_of(shot.page, select, shot.values)

@@ -162,10 +162,9 @@ def document(html: bytes) -> Document:
 def _grow(element: Element, node: LexborNode, elements: list[Element], *, is_disabled: bool) -> None:
     child, children = node.child, element.children
     while child is not None:
-        tag = child.tag
-        if tag == "-text":
+        if child.is_text_node:
             children.append(child.text_content or "")
-        elif tag is not None and tag not in _SILENT and child.is_element_node:
+        elif child.is_element_node and (tag := child.tag) is not None and tag not in _SILENT:
             attrs = {name: value or "" for name, value in child.attributes.items()}
             below = Element(tag, attrs, element, is_disabled=is_disabled or "disabled" in attrs)
             children.append(below)
