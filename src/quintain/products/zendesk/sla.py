@@ -21,7 +21,7 @@ from quintain.resources.web.world import moment
 
 from . import tables as tb
 from .account import Desk, channel, seconds
-from .conditions import compiled, decoded
+from .conditions import Answers, compiled, decoded
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -187,49 +187,46 @@ def _run(made: Update, hours: Hours) -> None:
     if made.before is None:
         for name in ("first_reply_time", *ALWAYS):
             _emit(made, tb.SlaClock(name, 0, "", 0.0), "measure")
+    latest = {one.metric: one for one in metric.clocks}
     for name, states in ALWAYS.items():
-        clock = _clock(metric, name)
+        clock = latest.get(name)
         if clock is None and status not in _ENDED:
             clock = _start(made, name, 1)
         if clock is not None:
             _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused", hours=hours)
     said = made.comment
     if said is not None and said.public:
-        (_answered if said.by_agent else _asked)(made, hours)
+        (_answered if said.by_agent else _asked)(made, latest, hours)
     for clock in metric.clocks:
         if clock.metric not in ALWAYS and clock.state != "done":
             waits = clock.metric == "pausable_update_time" and status == "pending"
             _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active", hours=hours)
 
 
-def _answered(made: Update, hours: Hours) -> None:
+def _answered(made: Update, latest: dict[str, tb.SlaClock], hours: Hours) -> None:
     """Ends the clocks that waited for an agent, and starts those of the next update."""
     metric = made.metric
     for name in ("first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time"):
-        clock = _clock(metric, name)
+        clock = latest.get(name)
         if clock is not None and clock.state != "done":
             _move(made, clock, "done", hours=hours)
             if name == "first_reply_time":
                 metric.reply_time_in_minutes = minutes(clock.calendar_s, clock.business_s)
     if made.ticket.status not in _ENDED:
         for name in ("periodic_update_time", "pausable_update_time"):
-            last = _clock(metric, name)
+            last = latest.get(name)
             _start(made, name, last.instance + 1 if last else 1)
 
 
-def _asked(made: Update, hours: Hours) -> None:
+def _asked(made: Update, latest: dict[str, tb.SlaClock], hours: Hours) -> None:
     """Starts the clock of a reply if no reply is waited for already."""
     if made.ticket.status in _ENDED:
         return
-    first, later = _clock(made.metric, "first_reply_time"), _clock(made.metric, "next_reply_time")
+    first, later = latest.get("first_reply_time"), latest.get("next_reply_time")
     if first is None:
         _start(made, "first_reply_time", 1)
     elif first.state == "done" and (later is None or later.state == "done"):
         _start(made, "next_reply_time", later.instance + 1 if later else 2)
-
-
-def _clock(metric: tb.Metric, name: str) -> tb.SlaClock | None:
-    return next((one for one in reversed(metric.clocks) if one.metric == name), None)
 
 
 def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
@@ -276,7 +273,7 @@ def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
         return None, {}
     for record in known(made.world.db, _POLICIES):
         targets = {one["metric"]: one for one in decoded(record[4]) if one.get("priority") == priority}
-        if targets and compiled(record[3])(made):
+        if targets and compiled(record[3])(Answers(made)):
             return record, targets
     return None, {}
 

@@ -15,6 +15,8 @@ WAIT_S = 60.0
 """Seconds for which a thread waits for the statements of other threads."""
 
 _claims = threading.Condition()
+_waiting = [0]
+"""Number of threads that wait for a claim."""
 
 
 class Claimable:
@@ -43,14 +45,17 @@ class Claimable:
             while self._thread:
                 if self._is_transaction or time.monotonic() > until:
                     raise Refused("a database is used by one thread at a time; give the other one a fork")
+                _waiting[0] += 1
                 _claims.wait(_LOOK_S)
+                _waiting[0] -= 1
             self._thread, self._is_transaction = threading.get_ident(), transaction
 
     def release(self) -> None:
         """Lets another thread have it."""
         with _claims:
             self.unclaim()
-            _claims.notify_all()
+            if _waiting[0]:
+                _claims.notify_all()
 
 
 class Leaseholder(Claimable):
