@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import operator
 import re
@@ -10,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from quintain.resources.schedule import Calendar
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
 from quintain.resources.web.world import moment
@@ -83,6 +85,11 @@ class Update:
         found = self.world.user(self.ticket.requester_id)
         assert found is not None, "users are never removed from their table"
         return found
+
+    @functools.cached_property
+    def hours(self) -> Calendar:
+        """Hours of the ticket's schedule after its triggers."""
+        return sla.calendar(self.world, self.ticket.schedule_id)
 
     def is_open(self, schedule_id: int | None = None) -> bool:
         """True in the business hours of the ticket's schedule, or of another."""

@@ -182,6 +182,8 @@ class PageImage:
             self._settle()
         image = PageImage(self.base, stack(delta, self.layers) if delta else self.layers, count=count)
         image.schema = schema
+        if self.is_standing and schema is self.schema and self.compared is not None:
+            image.compared, image.is_standing = self.compared, delta.keys().isdisjoint(self.compared)
         image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
         image._owed = owed = self._owed.copy()

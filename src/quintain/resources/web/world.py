@@ -263,7 +263,7 @@ class Web(qn.State):
     @property
     def now(self) -> str:
         """Present time as rows hold it."""
-        return moment(self.clock.now)
+        return moment(self.shared.clock.now)
 
     def pass_time(self, asked: HttpRequest) -> None:
         """Advances the clock: to the request's own moment, or by a step, or by the wait that was asked for."""
