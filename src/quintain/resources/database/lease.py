@@ -14,7 +14,8 @@ _LOOK_S = 0.05
 WAIT_S = 60.0
 """Seconds for which a thread waits for the statements of other threads."""
 
-_claims = threading.Condition()
+_lock = threading.RLock()
+_claims = threading.Condition(_lock)
 _waiting = [0]
 """Number of threads that wait for a claim."""
 
@@ -40,7 +41,7 @@ class Claimable:
 
     def claim(self, *, transaction: bool = False) -> None:
         """Takes it for a thread that does not have it; raises Refused if another one is in a transaction."""
-        with _claims:
+        with _lock:
             until = time.monotonic() + WAIT_S if self._thread else 0.0
             while self._thread:
                 if self._is_transaction or time.monotonic() > until:
@@ -52,7 +53,7 @@ class Claimable:
 
     def release(self) -> None:
         """Lets another thread have it."""
-        with _claims:
+        with _lock:
             self.unclaim()
             if _waiting[0]:
                 _claims.notify_all()
