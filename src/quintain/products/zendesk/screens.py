@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import hmac
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -314,7 +313,7 @@ def _token(world: Desk) -> str:
 
 def _signed(world: Desk, user_id: int, expires: int) -> str:
     text = f"{user_id}.{expires}"
-    return f"{text}.{hmac.new(_token(world).encode(), text.encode(), hashlib.sha256).hexdigest()}"
+    return f"{text}.{hmac.digest(_token(world).encode(), text.encode(), 'sha256').hex()}"
 
 
 def _credentials(world: Desk, exchange: Exchange) -> str:

@@ -134,7 +134,8 @@ class Document:
         self.elements: list[Element] = []
         if tree.body is not None:
             _grow(self.body, tree.body, self.elements, is_disabled=False)
-        found = tree.css_first("title")
+        nodes = () if tree.root is None else tree.root.traverse()
+        found = next((node for node in nodes if node.tag == "title"), None)
         self.title = "" if found is None else " ".join(found.text().split())
         self.ids = {one.attrs["id"]: one for one in reversed(self.elements) if "id" in one.attrs}
         self.labels: dict[Element, list[Element]] = {}
