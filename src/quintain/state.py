@@ -22,7 +22,6 @@ from .errors import DefinitionError, ToolError
 
 T = TypeVar("T")
 S = TypeVar("S", bound="State")
-_ATOMS = (bool, bytes, float, int, str)
 
 
 class Rng(msgspec.Struct):
@@ -257,8 +256,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if type(value) not in _ATOMS:
-            self._adopt(value)
+        self._adopt(value)
 
     def _adopt_parts(self) -> None:
         for name in _not_plain(self.__class__):
@@ -342,7 +340,7 @@ def parts(type_: type[State]) -> dict[str, type[State]]:
 @functools.cache
 def _not_plain(type_: Any) -> tuple[str, ...]:
     """The fields of a State class that may hold a part or a resource."""
-    return tuple(one.name for one in msgspec.structs.fields(type_) if one.type not in _ATOMS)
+    return tuple(one.name for one in msgspec.structs.fields(type_) if one.type not in (bool, bytes, float, int, str))
 
 
 @functools.cache

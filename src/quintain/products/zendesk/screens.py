@@ -161,7 +161,7 @@ def fields_of(fields: list[FormField], errors: Faults, form: str = "") -> Markup
     return Markup("".join(f"{drawn(one, errors, form)}\n" for one in fields))  # noqa: S704 (drawn is escaped)
 
 
-def header(caller: wire.Caller | None, path: str, subdomain: str, query: str) -> Markup:
+def header(caller: wire.Caller | None, path: str, *, subdomain: str, query: str) -> Markup:
     """Returns the header of a page. Page after page has the same."""
     if caller is None or caller.id is None:
         return _header("", subdomain, is_agent=False, pages=(), path="", query="")
