@@ -46,6 +46,21 @@ def test_a_change_at_new_year_is_seen() -> None:
     assert (again.start, again.offset) == (change, 0)
 
 
+@pytest.mark.parametrize("name", ["Europe/Berlin", "Australia/Lord_Howe"])
+def test_offset_changes_within_a_day(name: str) -> None:
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp()
+    info, changes = zones.zone(name), [piece.end for piece in itertools.islice(zones.stretches(name, start), 2)]
+    for moment in (change + seconds for change in changes for seconds in (-86_400, -0.5, 0, 0.5, 86_400)):
+        offset = dt.datetime.fromtimestamp(moment, info).utcoffset()
+        assert offset is not None
+        assert offset.total_seconds() == zones.offset(name, moment)
+
+
+def test_time_begins() -> None:
+    assert zones.offset("UTC", zones.EARLIEST) == 0
+    assert next(zones.stretches("UTC", zones.EARLIEST)).start == zones.EARLIEST
+
+
 def test_time_ends() -> None:
     last = list(zones.stretches("UTC", zones.LATEST - 5))
     assert last == [(zones.LATEST - 5, zones.LATEST, 0)]

@@ -11,7 +11,7 @@ from quintain.resources.database import Database
 from quintain.resources.database.standing import known
 from quintain.resources.web import HttpRequest, HttpResponse, HttpTool
 from quintain.resources.web.look import Look
-from quintain.resources.web.rows import find, select
+from quintain.resources.web.rows import kept, select
 
 from .tables import GroupMembership, User
 
@@ -115,7 +115,8 @@ class Desk(HttpTool):
 
     def user(self, id: int | None) -> User | None:
         """Returns a user who was not deleted for good."""
-        return find(self.db, User, id)
+        found = kept(self.db, User, "id = ?", id) if id is not None else []
+        return found[0] if found else None
 
     def receive(self, sent: HttpRequest) -> HttpResponse:
         """Answers what a webhook sends to an address outside; a company with the receiver in it overrides this."""

@@ -16,7 +16,7 @@ from quintain.resources.web.world import moment
 
 from . import tables as tb
 from .account import AGENTS, Desk, channel, listed, record
-from .conditions import Now, compiled, decoded, sql
+from .conditions import Answers, Now, Rule, compiled, decoded, sql
 from .sla import calendar
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ ACTIONS = {
                    "satisfaction_score", "cc", "locale_id"),
     "macro": (*STATE_ACTIONS, "comment_value", "comment_value_html", "comment_mode_is_public", "cc"),
 }  # fmt: skip
-_TRIGGERS = "SELECT id, title, conditions, actions, category_id, position FROM zd_triggers WHERE active = 1"
-_CATEGORIES = "SELECT CAST(id AS TEXT), position FROM zd_trigger_categories"
+_TRIGGERS = """SELECT t.id, t.title, t.conditions, t.actions FROM zd_triggers t LEFT JOIN zd_trigger_categories c
+    ON CAST(c.id AS TEXT) = t.category_id WHERE t.active = 1 ORDER BY coalesce(c.position, 0), t.position, t.id"""
 
 
 def faults(kind: str, actions: Any) -> str:
@@ -52,26 +52,21 @@ def faults(kind: str, actions: Any) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _rules(
-    records: tuple[tuple[Any, ...], ...], categories: tuple[tuple[Any, ...], ...]
-) -> list[tuple[int, str, Callable[[Update], bool], list[tb.Json]]]:
-    """Returns triggers in the order in which they run; the same rows need not be read and sorted twice."""
-    places = dict(categories)
-    ordered = sorted(records, key=lambda one: (places.get(one[4], 0), one[5], one[0]))
-    return [(one[0], one[1], compiled(one[2]), decoded(one[3])) for one in ordered]
+def _rules(records: tuple[tuple[Any, ...], ...]) -> list[tuple[int, str, Rule, list[tb.Json]]]:
+    """Returns triggers with their conditions and actions; the same rows need not be read twice."""
+    return [(number, title, compiled(holds), decoded(actions)) for number, title, holds, actions in records]
 
 
 def run_triggers(made: Update) -> None:
     """Runs the triggers in order; after one that changed the ticket, all that have not run are asked again."""
-    db = made.world.db
-    rules = _rules(tuple(known(db, _TRIGGERS)), tuple(known(db, _CATEGORIES)))
+    rules = _rules(tuple(known(made.world.db, _TRIGGERS)))
     fired: set[int] = set()
-    ticket = made.ticket
+    answers, ticket = Answers(made), made.ticket
     again = True
     while again:
         again = False
         for number, title, holds, actions in rules:
-            if number in fired or not holds(made):
+            if number in fired or not holds(answers):
                 continue
             fired.add(number)
             via = channel("rule", "trigger", deleted=False, title=title, id=number, revision_id=1)
@@ -80,6 +75,7 @@ def run_triggers(made: Update) -> None:
             if ticket != old:
                 made.changes(old, via)
                 made.ruled = made.ruled or old
+                answers.clear()
                 again = True
                 break
 
@@ -254,9 +250,8 @@ def _place(made: Update, name: str) -> str:
     if base != "ticket":
         return ""
     owner, _, attribute = rest.partition(".")
-    people = {"requester": ticket.requester_id, "assignee": ticket.assignee_id, "submitter": ticket.submitter_id}
-    if owner in people:
-        user = world.user(people[owner])
+    if owner in {"requester", "assignee", "submitter"}:
+        user = world.user(getattr(ticket, f"{owner}_id"))
         first = user.name.partition(" ")[0] if user else ""
         return first if attribute == "first_name" else str(getattr(user, attribute or "name", "") or "")
     if owner == "group":
@@ -264,12 +259,20 @@ def _place(made: Update, name: str) -> str:
         return group.name if group else ""
     if owner in {"latest_comment", "latest_public_comment", "latest_public_comment_html", "comments_formatted"}:
         return _comments(made, owner)
-    plain: dict[str, Any] = {
-        "id": ticket.id, "title": ticket.subject, "status": ticket.status.capitalize(), "priority": ticket.priority,
-        "url": f"{world.subdomain}.zendesk.com/agent/tickets/{ticket.id}", "account": world.subdomain,
-        "tags": " ".join(ticket.tags), "description": ticket.description, "ticket_type": ticket.type,
-    }  # fmt: skip
-    return str(plain.get(owner) or "")
+    return str(_PLAIN[owner](world, ticket) or "") if owner in _PLAIN else ""
+
+
+_PLAIN: dict[str, Callable[[Desk, tb.Ticket], Any]] = {
+    "id": lambda world, ticket: ticket.id,
+    "title": lambda world, ticket: ticket.subject,
+    "status": lambda world, ticket: ticket.status.capitalize(),
+    "priority": lambda world, ticket: ticket.priority,
+    "url": lambda world, ticket: f"{world.subdomain}.zendesk.com/agent/tickets/{ticket.id}",
+    "account": lambda world, ticket: world.subdomain,
+    "tags": lambda world, ticket: " ".join(ticket.tags),
+    "description": lambda world, ticket: ticket.description,
+    "ticket_type": lambda world, ticket: ticket.type,
+}
 
 
 def _comments(made: Update, name: str) -> str:

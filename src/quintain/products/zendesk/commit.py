@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import operator
 import re
@@ -10,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from quintain.resources.schedule import Calendar
 from quintain.resources.web.resources import convert
 from quintain.resources.web.rows import find, insert, save, select, update
 from quintain.resources.web.world import moment
@@ -33,7 +35,10 @@ _read = operator.attrgetter(*WATCHED)
 _PLAIN = ("subject", "priority", "type", "status", "external_id", "due_at", "recipient", "problem_id", "requester_id",
           "assignee_id", "group_id", "organization_id", "ticket_form_id", "brand_id", "custom_status_id")  # fmt: skip
 _CHOICES: dict[str, tuple[str, ...]] = {"status": tb.STATUSES, "priority": tb.PRIORITIES, "type": tb.TYPES}
-_NOTHING: Any = object()
+_TAGS = {"tags", "additional_tags", "remove_tags"}
+_PEOPLE = {"follower_ids", "followers", "email_cc_ids", "email_ccs", "collaborator_ids", "collaborators",
+           "additional_collaborators"}  # fmt: skip
+_UNMEASURED, _UNWRITTEN = tb.Metric(id=0, ticket_id=0), tb.Audit(id=0, ticket_id=0, created_at="", author_id=0)
 
 
 @dataclass
@@ -52,6 +57,7 @@ class Update:
         previous_metric: Measurements before the update; None for a creation.
         metric_events: Events of metrics.
         ruled: The ticket as it was before its triggers; None if no trigger changed it.
+        audit: Its audit, once it is written.
         final: Calls that fill in texts once all rules have run.
     """
 
@@ -62,10 +68,11 @@ class Update:
     via: tb.Json
     comment: tb.Comment | None = None
     events: list[tb.Json] = field(default_factory=list[tb.Json])
-    metric: tb.Metric = field(default_factory=lambda: tb.Metric(id=0, ticket_id=0))
+    metric: tb.Metric = field(default_factory=lambda: _UNMEASURED)
     previous_metric: tb.Metric | None = None
     metric_events: list[Any] = field(default_factory=list[Any])
     ruled: tb.Ticket | None = None
+    audit: tb.Audit = field(default_factory=lambda: _UNWRITTEN)
     final: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def previous(self, get: Callable[[tb.Ticket], str | None]) -> str | None:
@@ -78,6 +85,11 @@ class Update:
         found = self.world.user(self.ticket.requester_id)
         assert found is not None, "users are never removed from their table"
         return found
+
+    @functools.cached_property
+    def hours(self) -> Calendar:
+        """Hours of the ticket's schedule after its triggers."""
+        return sla.calendar(self.world, self.ticket.schedule_id)
 
     def is_open(self, schedule_id: int | None = None) -> bool:
         """True in the business hours of the ticket's schedule, or of another."""
@@ -116,8 +128,8 @@ def commit(
     via: tb.Json | None = None,
     by_system: bool = False,
     before_triggers: Callable[[Update], None] | None = None,
-) -> tuple[tb.Ticket, tb.Audit]:
-    """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the audit of all that.
+) -> tuple[tb.Ticket, Update]:
+    """Creates or changes a ticket, runs the rules that follow, and returns the ticket and the update with its audit.
 
     Args:
         world: The account.
@@ -149,7 +161,8 @@ def commit(
         now.via = made.via
     made.metric = sla.metric_of(world, now, before)
     _run_rules(made, before_triggers)
-    return _write(made, record(wanted.get("metadata")))
+    _write(made, record(wanted.get("metadata")))
+    return now, made
 
 
 def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -> None:
@@ -168,13 +181,13 @@ def _run_rules(made: Update, before_triggers: Callable[[Update], None] | None) -
         actions.run_triggers(made)
 
 
-def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
+def _write(made: Update, metadata: tb.Json) -> None:
     world, ticket = made.world, made.ticket
     sla.follow(made)
     for fill in made.final:
         fill()
     ticket.generated_timestamp = int(world.clock.now)
-    audit = tb.Audit(
+    made.audit = audit = tb.Audit(
         id=world.new_number(),
         ticket_id=ticket.id,
         created_at=world.now,
@@ -198,7 +211,6 @@ def _write(made: Update, metadata: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
         _incidents(world, ticket, made.before)
     if ticket.type == "problem" and ticket.status == "solved" and made.before and made.before.status != "solved":
         _solve_incidents(made)
-    return ticket, audit
 
 
 def _blank(world: Desk, actor: tb.User) -> tb.Ticket:
@@ -223,10 +235,7 @@ def _set(made: Update, wanted: Mapping[str, Any]) -> None:
         ticket.assignee_id = user_of(world, str(wanted["assignee_email"]), "assignee").id
     if (given := record(wanted.get("requester"))) and "requester_id" not in wanted:
         ticket.requester_id = person(world, given).id
-    tags = wanted.get("tags", _NOTHING)
-    current = {*ticket.tags} if tags is _NOTHING else _tags(tags)
-    current |= _tags(wanted.get("additional_tags"))
-    ticket.tags = sorted(current - _tags(wanted.get("remove_tags")))
+    _set_tags(ticket, wanted)
     _set_customs(made, wanted)
     _set_people(made, wanted)
     if made.before is None:
@@ -265,6 +274,13 @@ def _tags(value: Any) -> set[str]:
     return {re.sub(r"[\s,]+", "_", word.strip().lower()) for word in words if word.strip()}
 
 
+def _set_tags(ticket: tb.Ticket, wanted: Mapping[str, Any]) -> None:
+    if wanted.keys() & _TAGS:
+        current = {*ticket.tags} if "tags" not in wanted else _tags(wanted["tags"])
+        current |= _tags(wanted.get("additional_tags"))
+        ticket.tags = sorted(current - _tags(wanted.get("remove_tags")))
+
+
 def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
     given: Any = wanted.get("custom_fields") or wanted.get("fields")
     pairs: list[tuple[Any, Any]] = [*record(given).items()] or [
@@ -293,6 +309,8 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
 
 
 def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
+    if not wanted.keys() & _PEOPLE:
+        return
     ticket = made.ticket
     for name, key in (("follower_ids", "followers"), ("email_cc_ids", "email_ccs")):
         people = [int(one) for one in listed(wanted.get(name)) or getattr(ticket, name)]

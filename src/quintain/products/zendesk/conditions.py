@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 
 Test = Callable[["Update"], bool]
 
+
+class Answers(dict[Test, bool]):
+    """Answers of tests about an update, for as long as its ticket is not changed: rules share many conditions."""
+
+    def __init__(self, update: Update) -> None:
+        super().__init__()
+        self._update = update
+
+    def __missing__(self, test: Test) -> bool:
+        answer = self[test] = test(self._update)
+        return answer
+
+
+Rule = Callable[[Answers], bool]
+
 EQUAL = ("is", "is_not")
 ORDERED = (*EQUAL, "less_than", "greater_than")
 CHANGED = ("changed", "not_changed", "value", "value_previous", "not_value", "not_value_previous")
@@ -135,22 +150,26 @@ def decoded(text: str) -> list[Json]:
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(text: str | bytes) -> Test:
+def compiled(text: str | bytes) -> Rule:
     """Returns the function of conditions that are given as JSON: all of `all`, and one of `any` if it has some."""
     conditions = msgspec.json.decode(text, type=dict[str, Any])
-    every = [_test(one) for one in listed(conditions.get("all"))]
-    some = [_test(one) for one in listed(conditions.get("any"))]
+    every, some = (
+        [_test(msgspec.json.encode(one, order="deterministic")) for one in listed(conditions.get(name))]
+        for name in ("all", "any")
+    )
 
-    def holds(update: Update) -> bool:
+    def holds(answers: Answers) -> bool:
         for test in every:
-            if not test(update):
+            if not answers[test]:
                 return False
-        return not some or any(test(update) for test in some)
+        return not some or any(answers[test] for test in some)
 
     return holds
 
 
-def _test(condition: Json) -> Test:
+@functools.lru_cache(maxsize=4096)
+def _test(text: bytes) -> Test:
+    condition = msgspec.json.decode(text, type=dict[str, Any])
     name, op, value = condition["field"], condition.get("operator", "is"), condition.get("value")
     if name in _EVENTS:
         return _EVENTS[name](op, value)

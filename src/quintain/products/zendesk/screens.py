@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import hmac
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -31,6 +30,13 @@ SESSION_S = 8 * 3600
 STATUSES = {one: "On-hold" if one == "hold" else one.capitalize() for one in tb.STATUSES}
 _PATHS = ("agent", "admin", "hc", "access", "")
 """First parts of the paths of pages."""
+_AGENT_PAGES = (
+    ("/agent/home", "Home"), ("/agent/filters", "Views"), ("/agent/users", "Customers"),
+    ("/agent/organizations", "Organizations"), ("/agent/reports", "Reporting"), ("/admin", "Admin Center"),
+    ("/agent/tickets/new", "Add ticket"), ("/agent/users/new", "Add user"),
+    ("/agent/organizations/new", "Add organization"),
+)  # fmt: skip
+_CUSTOMER_PAGES = (("/hc/requests", "My requests"), ("/hc/requests/new", "Submit a request"))
 Pairs = list[tuple[str, str]]
 Sent = dict[str, list[Any]]
 """What a form sent: the values of each name, texts or (file name, type, bytes)."""
@@ -91,7 +97,7 @@ def changed(fields: list[FormField], sent: Sent) -> dict[str, Any]:
 
 def filled(fields: list[FormField], sent: Sent) -> list[FormField]:
     """Returns fields with the values that a form sent."""
-    return [one._replace(value=one.taken(sent)) for one in fields]
+    return [one._replace(value=one.taken(sent)) if one.name in sent else one for one in fields]
 
 
 def sent_by(exchange: Exchange) -> Sent:
@@ -150,7 +156,28 @@ def _drawn(field: FormField, fault: str | None, form: str) -> Markup:
     return _TEMPLATES.part("field.html", field=field, shown=field.value, chosen=chosen, fault=fault, form=form)
 
 
-_TEMPLATES = Templates("quintain.products.zendesk", statuses=STATUSES, when=when, drawn=drawn)
+def fields_of(fields: list[FormField], errors: Faults, form: str = "") -> Markup:
+    """Returns fields in HTML, one after the other."""
+    return Markup("".join(f"{drawn(one, errors, form)}\n" for one in fields))  # noqa: S704 (drawn is escaped)
+
+
+def header(caller: wire.Caller | None, path: str, *, subdomain: str, query: str) -> Markup:
+    """Returns the header of a page. Page after page has the same."""
+    if caller is None or caller.id is None:
+        return _header("", subdomain, is_agent=False, pages=(), path="", query="")
+    pages = _AGENT_PAGES if caller.is_agent else _CUSTOMER_PAGES
+    path = path if path in dict(pages) else ""
+    return _header(caller.name, subdomain, is_agent=caller.is_agent, pages=pages, path=path, query=query)
+
+
+@functools.lru_cache(maxsize=256)
+def _header(user: str, subdomain: str, **values: Any) -> Markup:
+    return _TEMPLATES.part("header.html", user=user, subdomain=subdomain, **values)
+
+
+_TEMPLATES = Templates(
+    "quintain.products.zendesk", statuses=STATUSES, when=when, drawn=drawn, fields_of=fields_of, header=header
+)
 
 
 def show(
@@ -286,7 +313,7 @@ def _token(world: Desk) -> str:
 
 def _signed(world: Desk, user_id: int, expires: int) -> str:
     text = f"{user_id}.{expires}"
-    return f"{text}.{hmac.new(_token(world).encode(), text.encode(), hashlib.sha256).hexdigest()}"
+    return f"{text}.{hmac.digest(_token(world).encode(), text.encode(), 'sha256').hex()}"
 
 
 def _credentials(world: Desk, exchange: Exchange) -> str:

@@ -7,7 +7,6 @@ is an action due at the computed moment; a target that has passed already is bre
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from copy import copy
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +20,7 @@ from quintain.resources.web.world import moment
 
 from . import tables as tb
 from .account import Desk, channel, seconds
-from .conditions import compiled, decoded
+from .conditions import Answers, compiled, decoded
 
 if TYPE_CHECKING:
     from .commit import Update
@@ -87,9 +86,6 @@ def hours_of(zone: str, intervals: str, holidays: tuple[tuple[str, str, str], ..
 _ALWAYS_OPEN = Calendar(hours={"mon-sun": ("00:00-24:00",)})
 
 
-Hours = Callable[[], Calendar]
-"""Function that reads a ticket's hours when they are needed first."""
-
 # -- measurements
 
 
@@ -131,15 +127,14 @@ def follow(made: Update) -> None:
     world, ticket, before, metric = made.world, made.ticket, made.before, made.metric
     if made.ruled is not None:
         _stations(made, made.ruled)
-    hours = functools.cache(lambda: calendar(world, ticket.schedule_id))
     changed = before is None or before.status != ticket.status
     if changed:
-        _status(made, hours())
+        _status(made, made.hours)
     if changed or made.comment is not None:
         made.metric.clocks = [copy(one) for one in metric.clocks]
-        _run(made, hours)
+        _run(made)
     if any(one.state != "done" for one in metric.clocks):
-        _target(made, hours)
+        _target(made)
     insert(world.db, *made.metric_events)
     if made.previous_metric is None:
         insert(world.db, metric)
@@ -181,55 +176,52 @@ def minutes(calendar_s: float, business_s: float) -> tb.Json:
 # -- clocks
 
 
-def _run(made: Update, hours: Hours) -> None:
+def _run(made: Update) -> None:
     """Starts, pauses and ends clocks by the status and the comment of an update."""
     status, metric = made.ticket.status, made.metric
     if made.before is None:
         for name in ("first_reply_time", *ALWAYS):
             _emit(made, tb.SlaClock(name, 0, "", 0.0), "measure")
+    latest = {one.metric: one for one in metric.clocks}
     for name, states in ALWAYS.items():
-        clock = _clock(metric, name)
+        clock = latest.get(name)
         if clock is None and status not in _ENDED:
             clock = _start(made, name, 1)
         if clock is not None:
-            _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused", hours=hours)
+            _move(made, clock, "done" if status in _ENDED else "active" if status in states else "paused")
     said = made.comment
     if said is not None and said.public:
-        (_answered if said.by_agent else _asked)(made, hours)
+        (_answered if said.by_agent else _asked)(made, latest)
     for clock in metric.clocks:
         if clock.metric not in ALWAYS and clock.state != "done":
             waits = clock.metric == "pausable_update_time" and status == "pending"
-            _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active", hours=hours)
+            _move(made, clock, "done" if status in _ENDED else "paused" if waits else "active")
 
 
-def _answered(made: Update, hours: Hours) -> None:
+def _answered(made: Update, latest: dict[str, tb.SlaClock]) -> None:
     """Ends the clocks that waited for an agent, and starts those of the next update."""
     metric = made.metric
     for name in ("first_reply_time", "next_reply_time", "periodic_update_time", "pausable_update_time"):
-        clock = _clock(metric, name)
+        clock = latest.get(name)
         if clock is not None and clock.state != "done":
-            _move(made, clock, "done", hours=hours)
+            _move(made, clock, "done")
             if name == "first_reply_time":
                 metric.reply_time_in_minutes = minutes(clock.calendar_s, clock.business_s)
     if made.ticket.status not in _ENDED:
         for name in ("periodic_update_time", "pausable_update_time"):
-            last = _clock(metric, name)
+            last = latest.get(name)
             _start(made, name, last.instance + 1 if last else 1)
 
 
-def _asked(made: Update, hours: Hours) -> None:
+def _asked(made: Update, latest: dict[str, tb.SlaClock]) -> None:
     """Starts the clock of a reply if no reply is waited for already."""
     if made.ticket.status in _ENDED:
         return
-    first, later = _clock(made.metric, "first_reply_time"), _clock(made.metric, "next_reply_time")
+    first, later = latest.get("first_reply_time"), latest.get("next_reply_time")
     if first is None:
         _start(made, "first_reply_time", 1)
     elif first.state == "done" and (later is None or later.state == "done"):
         _start(made, "next_reply_time", later.instance + 1 if later else 2)
-
-
-def _clock(metric: tb.Metric, name: str) -> tb.SlaClock | None:
-    return next((one for one in reversed(metric.clocks) if one.metric == name), None)
 
 
 def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
@@ -241,13 +233,13 @@ def _start(made: Update, name: str, instance: int) -> tb.SlaClock:
     return clock
 
 
-def _move(made: Update, clock: tb.SlaClock, state: str, *, hours: Hours) -> None:
+def _move(made: Update, clock: tb.SlaClock, state: str) -> None:
     if clock.state == state:
         return
     now = made.world.clock.now
     if clock.state == "active":
         clock.calendar_s += now - clock.since
-        clock.business_s += hours().between(clock.since, now)
+        clock.business_s += made.hours.between(clock.since, now)
     clock.state, clock.since = state, now
     verb = {"active": "activate", "paused": "pause", "done": "fulfill"}[state]
     _emit(made, clock, verb)
@@ -262,8 +254,16 @@ def _emit(made: Update, clock: tb.SlaClock, type: str, **more: Any) -> None:
 
 
 def _event(world: Desk, ticket_id: int, clock: tb.SlaClock, *, type: str, **more: Any) -> Any:
-    about = {"metric": EVENT_METRICS.get(clock.metric, clock.metric), "instance_id": clock.instance}
-    return tb.MetricEvent(id=world.new_number(), ticket_id=ticket_id, type=type, time=world.now, more=more, **about)
+    name, at = EVENT_METRICS.get(clock.metric, clock.metric), world.now
+    return tb.MetricEvent(
+        id=world.new_number(),
+        ticket_id=ticket_id,
+        metric=name,
+        instance_id=clock.instance,
+        type=type,
+        time=at,
+        more=more,
+    )
 
 
 # -- policies
@@ -276,12 +276,12 @@ def _policy(made: Update) -> tuple[tuple[Any, ...] | None, dict[str, tb.Json]]:
         return None, {}
     for record in known(made.world.db, _POLICIES):
         targets = {one["metric"]: one for one in decoded(record[4]) if one.get("priority") == priority}
-        if targets and compiled(record[3])(made):
+        if targets and compiled(record[3])(Answers(made)):
             return record, targets
     return None, {}
 
 
-def _target(made: Update, hours: Hours) -> None:
+def _target(made: Update) -> None:
     """Gives the running clocks their targets; what they have counted is kept."""
     policy, targets = _policy(made)
     at, metric = made.world.clock.now, made.metric
@@ -294,7 +294,7 @@ def _target(made: Update, hours: Hours) -> None:
         clock, by = copy(old), policy if found else None
         if (old.target, old.business_hours, old.policy_id) != (target, business, by[0] if by else None):
             _retarget(made, clock, by, target=target, business=business)
-        clock.breach_at = _breach(clock, hours, at)
+        clock.breach_at = _breach(made, clock, at)
         if clock.breach_at is not None and clock.breach_at <= at:
             clock.breached, clock.breach_at = True, None
             _emit(made, clock, "breach", deleted=False)
@@ -331,14 +331,14 @@ def _retarget(made: Update, clock: tb.SlaClock, policy: Any, *, target: int | No
     made.event("Change", value=values[0], field_name=clock.metric, previous_value=values[1], via=via)
 
 
-def _breach(clock: tb.SlaClock, hours: Hours, now: float) -> float | None:
+def _breach(made: Update, clock: tb.SlaClock, now: float) -> float | None:
     """Returns the moment of a clock's breach, at the earliest now; None if it has no target, rests or was breached."""
     if clock.target is None or clock.state != "active" or clock.breached:
         return None
     if not clock.business_hours:
         return max(now, clock.since + clock.target * 60 - clock.calendar_s)
-    left = clock.target * 60 - clock.business_s - hours().between(clock.since, now)
-    return now if left <= 0 else hours().add(now, left)
+    left = clock.target * 60 - clock.business_s - made.hours.between(clock.since, now)
+    return now if left <= 0 else made.hours.add(now, left)
 
 
 def breach(world: Desk, ticket_id: int) -> None:

@@ -9,12 +9,12 @@ import msgspec
 
 from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, Listing, ResourceSpec, Routes
-from quintain.resources.web.rows import count, find, marks, select, shown, update
+from quintain.resources.web.rows import as_shown, count, find, marks, select, shown, update
 from quintain.resources.web.world import moment
 
 from . import tables as tb
 from .account import Desk, Invalid, channel, listed, whole_number
-from .commit import commit
+from .commit import Update, commit
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .wire import API, Caller, only, take
 
@@ -199,9 +199,11 @@ def need(world: Desk, exchange: Exchange, id: int | None = None) -> tb.Ticket:
     return found
 
 
-def result(world: Desk, exchange: Exchange, ticket: tb.Ticket, *, audit: tb.Audit) -> dict[str, Any]:
+def result(world: Desk, exchange: Exchange, made: Update) -> dict[str, Any]:
     """Returns the answer to a write."""
-    return {"ticket": TICKETS.of(world, exchange, ticket), "audit": audit_shown(world, exchange, audit)}
+    rows = comments_shown(exchange, [] if made.comment is None else [as_shown(made.comment)])
+    audit = audit_shown(world, exchange, made.audit, comments={row["id"]: row for row in rows})
+    return {"ticket": TICKETS.of(world, exchange, made.ticket), "audit": audit}
 
 
 # -- single tickets
@@ -221,12 +223,12 @@ def show(world: Desk, exchange: Exchange) -> Any:
 @route("POST", "/api/v2/tickets", who="agent", status=201)
 def create(world: Desk, exchange: Exchange) -> Any:
     """Creates a ticket."""
-    ticket, audit = make(world, actor(world, exchange), exchange.part("ticket"))
+    ticket, made = make(world, actor(world, exchange), exchange.part("ticket"))
     exchange.headers.append(("location", f"{exchange.base}/api/v2/tickets/{ticket.id}.json"))
-    return result(world, exchange, ticket, audit=audit)
+    return result(world, exchange, made)
 
 
-def make(world: Desk, who: tb.User, wanted: tb.Json) -> tuple[tb.Ticket, tb.Audit]:
+def make(world: Desk, who: tb.User, wanted: tb.Json) -> tuple[tb.Ticket, Update]:
     """Creates a ticket, which may follow up a closed one."""
     source = find(world.db, tb.Ticket, whole_number(wanted.get("via_followup_source_id")))
     if source is None:
@@ -235,9 +237,9 @@ def make(world: Desk, who: tb.User, wanted: tb.Json) -> tuple[tb.Ticket, tb.Audi
         raise Invalid("base", "Follow-up: the source ticket must be closed")
     origin = channel("api", "follow_up", ticket_id=source.id, subject=source.subject, channel="api")
     inherited = {"subject": source.subject, "requester_id": source.requester_id, "tags": source.tags}
-    ticket, audit = commit(world, who, None, wanted={**inherited, **wanted}, via=origin)
+    ticket, made = commit(world, who, None, wanted={**inherited, **wanted}, via=origin)
     update(world.db, source, followup_ids=[*source.followup_ids, ticket.id])
-    return ticket, audit
+    return ticket, made
 
 
 @route("PUT", "/api/v2/tickets/{id}", who="agent")
@@ -247,8 +249,8 @@ def change(world: Desk, exchange: Exchange) -> Any:
     take(world, exchange, "ticket updates", limit=100, period_s=60)
     take(world, exchange, f"ticket {exchange.id} {caller.id}", limit=30, period_s=600)
     wanted, before = exchange.part("ticket"), need(world, exchange)
-    ticket, audit = commit(world, actor(world, exchange), before, wanted=wanted)
-    return result(world, exchange, ticket, audit=audit)
+    _, made = commit(world, actor(world, exchange), before, wanted=wanted)
+    return result(world, exchange, made)
 
 
 @route("DELETE", "/api/v2/tickets/{id}", who="agent", status=204)
@@ -454,9 +456,9 @@ def merge_one(world: Desk, exchange: Exchange, source: tb.Ticket, *, item: tb.Js
     if public[0] and source.requester_id not in {target.requester_id, *target.email_cc_ids}:
         wanted["email_cc_ids"] = [*target.email_cc_ids, source.requester_id]
     via = channel("web", "merge", ticket_id=source.id, subject=source.subject)
-    _, audit = commit(world, who, target, wanted=wanted, via=via)
+    _, made = commit(world, who, target, wanted=wanted, via=via)
     if files:
-        update(world.db, only(world.db, tb.Comment, "audit_id = ?", audit.id), attachments=files)
+        update(world.db, only(world.db, tb.Comment, "audit_id = ?", made.audit.id), attachments=files)
     usual = f'This request was closed and merged into request #{target.id} "{target.subject}".'
     words = item.get("source_comment") or usual
     via = channel("web", "merge", ticket_id=target.id, subject=target.subject)

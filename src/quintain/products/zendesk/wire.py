@@ -108,11 +108,15 @@ def _caller(world: Desk, header: str, method: str, *, needed: bool) -> Caller:
     found = known(world.db, _BASIC, email, token) if email else known(world.db, _BEARER, token)
     if not found or (found[0][7] is not None and found[0][7] <= world.clock.now) or found[0][8]:
         raise wrong
-    scopes = {scope.rpartition(":")[2] for scope in found[0][6].split()}
-    if (needed_scope := "read" if method == "GET" else "write") not in scopes:
+    if (needed_scope := "read" if method == "GET" else "write") not in _scopes(found[0][6]):
         words = f"You are missing the following required scopes: {needed_scope}"
         raise Refuse(403, {"error": "Forbidden", "description": words})
     return Caller(*found[0][:6])
+
+
+@functools.lru_cache(maxsize=1024)
+def _scopes(text: str) -> frozenset[str]:
+    return frozenset(scope.rpartition(":")[2] for scope in text.split())
 
 
 @functools.lru_cache(maxsize=1024)

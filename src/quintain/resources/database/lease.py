@@ -14,7 +14,10 @@ _LOOK_S = 0.05
 WAIT_S = 60.0
 """Seconds for which a thread waits for the statements of other threads."""
 
-_claims = threading.Condition()
+_lock = threading.RLock()
+_claims = threading.Condition(_lock)
+_waiting = [0]
+"""Number of threads that wait for a claim."""
 
 
 class Claimable:
@@ -38,19 +41,22 @@ class Claimable:
 
     def claim(self, *, transaction: bool = False) -> None:
         """Takes it for a thread that does not have it; raises Refused if another one is in a transaction."""
-        with _claims:
+        with _lock:
             until = time.monotonic() + WAIT_S if self._thread else 0.0
             while self._thread:
                 if self._is_transaction or time.monotonic() > until:
                     raise Refused("a database is used by one thread at a time; give the other one a fork")
+                _waiting[0] += 1
                 _claims.wait(_LOOK_S)
+                _waiting[0] -= 1
             self._thread, self._is_transaction = threading.get_ident(), transaction
 
     def release(self) -> None:
         """Lets another thread have it."""
-        with _claims:
+        with _lock:
             self.unclaim()
-            _claims.notify_all()
+            if _waiting[0]:
+                _claims.notify_all()
 
 
 class Leaseholder(Claimable):

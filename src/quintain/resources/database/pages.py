@@ -85,6 +85,7 @@ class Base:
         self.schema = object()
         self.weights: dict[int, int] = {}
         self.answers: dict[Any, Any] = {}  # what `standing.py` has read
+        self.standing: frozenset[int] = frozenset()  # the pages of all these answers
         self.content: bytes | mmap.mmap = b""
         if path is not None:
             with path.open("rb") as file:
@@ -122,7 +123,9 @@ class PageImage:
         "_sum",
         "answers",
         "base",
+        "compared",
         "count",
+        "is_standing",
         "known",
         "layers",
         "logical",
@@ -139,6 +142,8 @@ class PageImage:
         self.known: PageImage | None = None
         self.trees: dict[int, Any] = {}  # by root page, those that `trees.py` has walked and that are not the base's
         self.answers: dict[Any, Any] = {}  # what `standing.py` has read
+        self.compared: frozenset[int] | None = None  # pages of the base of which `is_standing` says if all are here
+        self.is_standing = False
         # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
         self._sum = 0
         self._counted = base.count
@@ -177,6 +182,8 @@ class PageImage:
             self._settle()
         image = PageImage(self.base, stack(delta, self.layers) if delta else self.layers, count=count)
         image.schema = schema
+        if self.is_standing and schema is self.schema and self.compared is not None:
+            image.compared, image.is_standing = self.compared, delta.keys().isdisjoint(self.compared)
         image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
         image._owed = owed = self._owed.copy()

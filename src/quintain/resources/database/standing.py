@@ -33,12 +33,14 @@ def known(database: Database, sql: str, *values: Any) -> Rows:
 
 def _of_base(database: Database, sql: str, values: tuple[Any, ...]) -> Rows:
     image, key = database.image, (sql, values)
-    answers = image.base.answers
+    base, answers = image.base, image.base.answers
     pages: frozenset[int] | None = answers.get(sql)
     if pages is None:
         pages = answers[sql] = _pages(database, sql, values)
-    is_as_base = image.schema is image.base.schema and all(one.keys().isdisjoint(pages) for one in image.layers)
-    if not is_as_base:
+        base.standing |= pages
+    if image.compared is not base.standing:
+        image.compared, image.is_standing = base.standing, _is_as_base(image, base.standing)
+    if not image.is_standing and not _is_as_base(image, pages):
         return database.execute(sql, *values)
     if key not in answers:
         if len(answers) >= MOST:
@@ -46,6 +48,10 @@ def _of_base(database: Database, sql: str, values: tuple[Any, ...]) -> Rows:
         answers[key] = database.execute(sql, *values)
     found: Rows = answers[key]
     return found
+
+
+def _is_as_base(image: PageImage, pages: frozenset[int]) -> bool:
+    return image.schema is image.base.schema and all(one.keys().isdisjoint(pages) for one in image.layers)
 
 
 def _pages(database: Database, sql: str, values: tuple[Any, ...]) -> frozenset[int]:

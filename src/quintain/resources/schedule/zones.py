@@ -68,7 +68,19 @@ def offset(name: str, at: float) -> int:
     """
     if not EARLIEST <= at < LATEST:
         raise UsageError(f"{at} is not a moment between the years 1 and 9998, in seconds since 1970")
-    return _offset(zone(name), math.floor(at))
+    found, changes = _offsets(name, math.floor(at) // DAY)
+    for change, after in changes:
+        if change <= at:
+            found = after
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _offsets(name: str, day: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """The offset at the beginning of a day of UTC, counted from 1970-01-01, and the changes within it."""
+    begin = day * DAY
+    changes = _changes(name, _year(begin))
+    return _offset(zone(name), begin), tuple(one for one in changes if begin < one[0] < begin + DAY)
 
 
 def stretches(name: str, at: float) -> Iterator[Stretch]:
@@ -109,7 +121,7 @@ def _seconds(moment: dt.datetime) -> int:
 def _changes(name: str, year: int) -> tuple[tuple[int, int], ...]:
     """(moment, offset from then on) for each change of a UTC year."""
     info, found = zone(name), list[tuple[int, int]]()
-    here, end = _new_year(year), _new_year(year + 1)
+    here, end = max(_new_year(year), int(EARLIEST) + 1), _new_year(year + 1)
     now = _offset(info, here - 1)
     for there in (*range(here, end, _PROBE), end - 1):
         after = _offset(info, there)

@@ -6,9 +6,10 @@ It knows what pages without scripts hold, and no style sheet: an element is hidd
 
 from __future__ import annotations
 
-import json
+import functools
 import re
 from collections.abc import Callable, Mapping
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from .html import Document, Element
@@ -41,14 +42,6 @@ _INLINE = {
 _SECTIONS = ("article", "aside", "main", "nav", "section")
 
 
-def disabled(element: Element) -> bool:
-    """True for a control that is disabled by itself or by a fieldset around it."""
-    if "disabled" in element.attrs:
-        return True
-    around = element.around("fieldset")
-    return around is not None and disabled(around)
-
-
 def value_of(page: Document, element: Element, values: Values) -> Any:
     """Returns what a control holds: text, True for one that is checked, a list for several options."""
     given = values.get(str(page.numbers.get(element, 0)))
@@ -73,6 +66,12 @@ def option_value(option: Element) -> str:
 
 def role_of(page: Document, element: Element) -> str:
     """Returns the role of an element; empty if it has none."""
+    if element.role is None:
+        element.role = _role(page, element)
+    return element.role
+
+
+def _role(page: Document, element: Element) -> str:
     if role := element.attrs.get("role", "").partition(" ")[0]:
         return "" if role in {"none", "presentation"} else role
     special = _SPECIAL.get(element.tag)
@@ -99,13 +98,12 @@ _SPECIAL: dict[str, Callable[[Document, Element], str]] = {
 
 
 def _hidden(element: Element) -> bool:
-    attrs, around = element.attrs, element.parent
-    if "hidden" in attrs or attrs.get("aria-hidden") == "true" or element.tag in _HIDDEN:
+    tag, attrs, around = element.tag, element.attrs, element.parent
+    if tag in _HIDDEN or (attrs and ("hidden" in attrs or attrs.get("aria-hidden") == "true")):
         return True
-    if element.tag == "input" and attrs.get("type") == "hidden":
+    if tag == "input" and attrs.get("type") == "hidden":
         return True
-    is_closed = around is not None and around.tag == "details" and "open" not in around.attrs
-    return is_closed and element.tag != "summary"
+    return around is not None and around.tag == "details" and "open" not in around.attrs and tag != "summary"
 
 
 def visible(element: Element) -> bool:
@@ -118,7 +116,9 @@ def visible(element: Element) -> bool:
 
 def name_of(page: Document, element: Element) -> str:
     """Returns the accessible name of an element."""
-    return _one_line(_name(page, element, role_of(page, element)))
+    if element.name is None:
+        element.name = _one_line(_name(page, element, role_of(page, element)))
+    return element.name
 
 
 def _name(page: Document, element: Element, role: str) -> str:
@@ -133,9 +133,12 @@ CONTROL_TEXT = ("input", "textarea")
 
 
 def _given_name(page: Document, element: Element) -> str:
-    ids = element.attrs.get("aria-labelledby", "").split()
-    labelled = " ".join(_one_line(_content(page, page.ids[one])) for one in ids if one in page.ids)
-    return _one_line(labelled) or _one_line(element.attrs.get("aria-label", ""))
+    if ids := element.attrs.get("aria-labelledby", "").split():
+        labelled = " ".join(_one_line(_content(page, page.ids[one])) for one in ids if one in page.ids)
+        if name := _one_line(labelled):
+            return name
+    given = element.attrs.get("aria-label", "")
+    return _one_line(given) if given else ""
 
 
 def _native_name(page: Document, element: Element) -> str:
@@ -166,128 +169,124 @@ def _content(page: Document, element: Element, *, within: Element | None = None)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace("\u200b", "").replace("\u00ad", "").split())
+    if not text.isascii():
+        text = text.replace("\u200b", "").replace("\u00ad", "")
+    return " ".join(text.split())
 
 
-# -- the tree and its lines
+# -- the lines of a page
 
 
-class AriaNode(NamedTuple):
-    """AriaNode of the snapshot.
-
-    Attributes:
-        role: Its role.
-        name: Its name.
-        states: Its states, such as `[checked]`.
-        props: Further lines, such as the address of a link.
-        children: Nodes and texts.
-        element: The element.
-    """
-
-    role: str
-    name: str
-    states: str
-    props: list[tuple[str, str]]
-    children: list[AriaNode | str]
-    element: Element
+Part = str | list[str]
+"""Text, or the lines of a node."""
 
 
-def tree(page: Document, values: Values) -> list[AriaNode | str]:
-    """Returns the nodes of a page."""
-    found: list[AriaNode | str] = []
-    _process(page, page.body, values, out=found)
-    return _merged(found)
+class _Shot(NamedTuple):
+    page: Document
+    values: Values
+    numbers: Mapping[Element, int]
+    """Numbers of the elements that get a ref."""
+    held: dict[Element, Any]
+    """What the lists hold that were met."""
 
 
-def _process(page: Document, element: Element, values: Values, *, out: list[AriaNode | str]) -> None:
+def lines(page: Document, values: Values, *, refs: bool = False) -> list[str]:
+    """Returns the lines of a snapshot; with `refs` each control has its number, such as `[ref=e12]`."""
+    found: list[Part] = []
+    _process(_Shot(page, values, page.numbers if refs else {}, {}), page.body, found, depth=0)
+    return _flat(_merged(found), "")
+
+
+def snapshot(page: Document, values: Values) -> str:
+    """Returns the accessibility snapshot of a page."""
+    return "\n".join(lines(page, values))
+
+
+def _process(shot: _Shot, element: Element, out: list[Part], *, depth: int) -> None:
     around = "" if element.tag in _INLINE else " "
     out.append(around)
     for child in element.children:
         if isinstance(child, str):
             out.append(child)
         elif not _hidden(child):
-            role = role_of(page, child)
-            if role:
-                out.append(_node(page, child, role, values=values))
+            if role := role_of(shot.page, child):
+                out.append(_node(shot, child, role, depth=depth))
             else:
-                _process(page, child, values, out=out)
+                _process(shot, child, out, depth=depth)
     out.append(around)
 
 
-def _node(page: Document, element: Element, role: str, *, values: Values) -> AriaNode:
-    name = _one_line(_name(page, element, role))
-    below: list[AriaNode | str] = []
-    if element.tag in {"input", "textarea"}:
-        if role not in {"checkbox", "radio"} and element.attrs.get("type") != "file":
-            below = [str(value_of(page, element, values))]
+def _node(shot: _Shot, element: Element, role: str, *, depth: int) -> list[str]:
+    page, attrs = shot.page, element.attrs
+    name, below = name_of(page, element), element.children
+    if element.tag in CONTROL_TEXT:
+        is_text = role not in {"checkbox", "radio"} and attrs.get("type") != "file"
+        children = _merged([str(value_of(page, element, shot.values))]) if is_text else []
+    elif len(below) == 1 and isinstance(below[0], str):
+        children = _merged([below[0]])
     else:
-        _process(page, element, values, out=below)
-    children = _merged(below)
+        parts: list[Part] = []
+        _process(shot, element, parts, depth=depth + 1)
+        children = _merged(parts)
     if children == [name]:
         children = []
-    props = [("/url", element.attrs["href"])] if role == "link" and "href" in element.attrs else []
-    placeholder = element.attrs.get("placeholder", "")
+    indent = "  " * depth
+    props = [f"{indent}  - /url: {_value(attrs['href'])}"] if role == "link" and "href" in attrs else []
+    placeholder = attrs.get("placeholder", "")
     if role in {"textbox", "searchbox"} and placeholder and placeholder != name:
-        props.append(("/placeholder", placeholder))
-    return AriaNode(role, name, _states(page, element, role, values=values), props, children, element)
+        props.append(f"{indent}  - /placeholder: {_value(placeholder)}")
+    head = f"{role} {encode_basestring(name)}" if name else role
+    head += _states(shot, element, role)
+    if element in shot.numbers:
+        head += f" [ref=e{shot.numbers[element]}]"
+    head = f"{indent}- " + ("'" + head.replace("'", "''") + "'" if _quoted(head) else head)
+    only = children[0] if len(children) == 1 else None
+    if isinstance(only, str) and not props:
+        return [f"{head}: {_value(only)}"]
+    return [f"{head}:" if children or props else head, *props, *_flat(children, f"{indent}  ")]
 
 
-def _states(page: Document, element: Element, role: str, *, values: Values) -> str:
-    found = ""
-    if role in {"checkbox", "radio"} and value_of(page, element, values) is True:
-        found += " [checked]"
-    if element.tag in {"button", "input", "select", "textarea", "option"} and disabled(element):
+def _states(shot: _Shot, element: Element, role: str) -> str:
+    is_checked = role in {"checkbox", "radio"} and value_of(shot.page, element, shot.values) is True
+    found = " [checked]" if is_checked else ""
+    if element.is_disabled and element.tag in {"button", "input", "select", "textarea", "option"}:
         found += " [disabled]"
     if role == "heading":
-        found += f" [level={element.attrs.get('aria-level') or element.tag[1:]}]"
+        return f"{found} [level={element.attrs.get('aria-level') or element.tag[1:]}]"
     if role == "option" and (select := element.around("select")) is not None:
-        held: Any = value_of(page, select, values)
+        if select not in shot.held:
+            shot.held[select] = value_of(shot.page, select, shot.values)
+        held: Any = shot.held[select]
         chosen: list[Any] = held if "multiple" in select.attrs else [held]
         found += " [selected]" if option_value(element) in chosen else ""
     return found
 
 
-def _merged(items: list[AriaNode | str]) -> list[AriaNode | str]:
+def _merged(parts: list[Part]) -> list[Part]:
     """Joins texts that stand side by side, and drops empty ones."""
-    found: list[AriaNode | str] = []
-    buffer = ""
-    for item in [*items, None]:
-        if isinstance(item, str):
-            buffer += item
+    found: list[Part] = []
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
             continue
-        if text := _one_line(buffer):
+        if text := _one_line("".join(texts)):
             found.append(text)
-        buffer = ""
-        if item is not None:
-            found.append(item)
+        texts.clear()
+        found.append(part)
+    if text := _one_line("".join(texts)):
+        found.append(text)
     return found
 
 
-def lines(page: Document, nodes: list[AriaNode | str], *, refs: bool = False, depth: int = 0) -> list[str]:
-    """Returns the lines of a snapshot; with `refs` each control has its number, such as `[ref=e12]`."""
+def _flat(parts: list[Part], indent: str) -> list[str]:
     found: list[str] = []
-    indent = "  " * depth
-    for node in nodes:
-        if isinstance(node, str):
-            found.append(f"{indent}- text: {_value(node)}")
-            continue
-        head = node.role + (f" {json.dumps(node.name, ensure_ascii=False)}" if node.name else "") + node.states
-        if refs and node.element in page.numbers:
-            head += f" [ref=e{page.numbers[node.element]}]"
-        head = f"{indent}- " + ("'" + head.replace("'", "''") + "'" if _quoted(head) else head)
-        only = node.children[0] if len(node.children) == 1 else None
-        if isinstance(only, str) and not node.props:
-            found.append(f"{head}: {_value(only)}")
-            continue
-        found.append(f"{head}:" if node.children or node.props else head)
-        found += [f"{indent}  - {name}: {_value(value)}" for name, value in node.props]
-        found += lines(page, node.children, refs=refs, depth=depth + 1)
+    for part in parts:
+        if isinstance(part, str):
+            found.append(f"{indent}- text: {_value(part)}")
+        else:
+            found += part
     return found
-
-
-def snapshot(page: Document, values: Values) -> str:
-    """Returns the accessibility snapshot of a page."""
-    return "\n".join(lines(page, tree(page, values)))
 
 
 _QUOTED = re.compile(
@@ -296,13 +295,20 @@ _QUOTED = re.compile(
 _NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity)|0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+", re.ASCII
 )
+_SHORT = 200
+"""Characters of the texts of which page after page has the same."""
 _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null"}
 
 
 def _quoted(text: str) -> bool:
+    return _known(text) if len(text) < _SHORT else _known.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _known(text: str) -> bool:
     is_other = not text or _NUMBER.fullmatch(text) is not None or text.lower() in _WORDS
     return is_other or _QUOTED.search(text) is not None
 
 
 def _value(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False) if _quoted(text) else text
+    return encode_basestring(text) if _quoted(text) else text

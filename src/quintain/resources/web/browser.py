@@ -17,7 +17,7 @@ import msgspec
 import quintain as qn
 from quintain.errors import ToolError
 
-from .aria import disabled, lines, name_of, option_value, role_of, tree, value_of, visible
+from .aria import lines, name_of, option_value, role_of, value_of, visible
 from .html import Document, Element, document
 from .messages import HttpRequest, HttpResponse
 from .noise import Shown
@@ -147,7 +147,7 @@ class BrowserTools(Web):
         control = self._control(target)
         options = [one for one in control.all() if one.tag == "option"] if control.tag == "select" else []
         page = self.browser.document
-        found = next((one for one in options if option == name_of(page, one) and not disabled(one)), None)
+        found = next((one for one in options if option == name_of(page, one) and not one.is_disabled), None)
         if found is None:
             names = ", ".join(json.dumps(name_of(page, one), ensure_ascii=False) for one in options)
             raise ToolError(f"{self._line(control)} has no option {option!r}; it has: {names or 'none'}")
@@ -260,10 +260,11 @@ class BrowserTools(Web):
         Args:
             start: First line, where a page is too long for one answer.
         """
-        tab, shown = self.browser.tab, list[str]()
+        tab, shown, size = self.browser.tab, list[str](), 0
         every = self._lines()
         for line in every[max(0, start - 1) :]:
-            if sum(map(len, shown)) + len(line) > SHOWN and shown:
+            size += len(line)
+            if size > SHOWN and shown:
                 break
             shown.append(line[:SHOWN])
         head = f"{self.browser.document.title} | {tab.url}"
@@ -276,8 +277,7 @@ class BrowserTools(Web):
     # -- elements
 
     def _lines(self) -> list[str]:
-        page = self.browser.document
-        return lines(page, tree(page, self.browser.tab.values), refs=True)
+        return lines(self.browser.document, self.browser.tab.values, refs=True)
 
     def _control(self, target: str) -> Element:
         page = self.browser.document
@@ -291,7 +291,7 @@ class BrowserTools(Web):
             refs = ", ".join(f"e{page.numbers[one]}" for one in found)
             what = f"{len(found)} elements are called {target}: {refs}" if found else f"no element {target}"
             raise ToolError(f"{what} on the page {page.title!r}; read_page shows the refs")
-        if disabled(found[0]):
+        if found[0].is_disabled:
             raise ToolError(f"{self._line(found[0])} is disabled")
         return found[0]
 
@@ -352,9 +352,9 @@ class BrowserTools(Web):
     def _fields(self, form: Element, button: Element | None) -> Iterator[tuple[str, str | tuple[str, str]]]:
         """Yields what a form sends: names, and texts or files."""
         page = self.browser.document
-        for control in page.body.all():
+        for control in page.elements:
             name, kind = control.attrs.get("name", ""), control.attrs.get("type", "")
-            if control.tag not in {"input", "textarea", "select", "button"} or not name or disabled(control):
+            if control.tag not in {"input", "textarea", "select", "button"} or not name or control.is_disabled:
                 continue
             if page.owner(control) is not form or (_submits(control) and control is not button):
                 continue

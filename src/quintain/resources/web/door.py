@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 MAX_BODY = 52_428_800
-"""Bytes of a request's body; of more the client gets 413."""
+"""Bytes of a request's body; of more the client gets 413, at the latest after as many again."""
 CONTROL = "/__control__/"
 """Beginning of the paths that only tests use."""
 
@@ -108,20 +108,22 @@ class Door:
         """Handles one connection's request."""
         if scope["type"] != "http":
             return
-        chunks: list[bytes] = []
-        size, more = 0, True
-        while more:
+        body, size, more = bytearray(), 0, True
+        while more and size <= 2 * MAX_BODY:  # Most clients read no answer before they have sent all.
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             chunk = message.get("body", b"")
             size, more = size + len(chunk), message.get("more_body", False)
             if size <= MAX_BODY:
-                chunks.append(chunk)
+                body += chunk
+            else:
+                body.clear()
         if size > MAX_BODY:
             response = answer({"error": "RequestEntityTooLarge", "description": f"At most {MAX_BODY} bytes"}, 413)
+            response.headers += [("connection", "close")] if more else []
         else:
-            response = self.respond(_request(scope, b"".join(chunks)))
+            response = self.respond(_request(scope, bytes(body)))
         headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers]
         if response.status != 204:
             headers.append((b"content-length", str(len(response.body)).encode()))

@@ -84,13 +84,17 @@ class Element:
         attrs: Attributes; one without a value is empty.
         children: Elements and texts.
         parent: Element around it.
+        is_disabled: True if it is disabled by itself or by a fieldset around it.
+        role: Its role, and `name` its accessible name, once `aria` has found them; None before.
     """
 
-    __slots__ = ("attrs", "children", "parent", "tag")
+    __slots__ = ("attrs", "children", "is_disabled", "name", "parent", "role", "tag")
 
-    def __init__(self, tag: str, attrs: dict[str, str], parent: Element | None) -> None:
-        self.tag, self.attrs, self.parent = tag, attrs, parent
+    def __init__(self, tag: str, attrs: dict[str, str], parent: Element | None, *, is_disabled: bool = False) -> None:
+        self.tag, self.attrs, self.parent, self.is_disabled = tag, attrs, parent, is_disabled
         self.children: list[Element | str] = []
+        self.role: str | None = None
+        self.name: str | None = None
 
     def all(self) -> Iterator[Element]:
         """Yields the elements below this one, in the order of the page."""
@@ -118,6 +122,7 @@ class Document:
     Attributes:
         body: The element `body`.
         title: Title of the page.
+        elements: The elements below the body, in the order of the page.
         ids: Elements by their `id`.
         labels: Labels by the element that they name.
         controls: Links and controls in the order of the page; an element's place in it is its number.
@@ -126,20 +131,21 @@ class Document:
     def __init__(self, html: bytes) -> None:
         tree = LexborHTMLParser(html)
         self.body = Element("body", {}, None)
+        self.elements: list[Element] = []
         if tree.body is not None:
-            _grow(self.body, tree.body)
-        found = tree.css_first("title")
+            _grow(self.body, tree.body, self.elements, is_disabled=False)
+        nodes = () if tree.root is None else tree.root.traverse()
+        found = next((node for node in nodes if node.tag == "title"), None)
         self.title = "" if found is None else " ".join(found.text().split())
-        elements = [*self.body.all()]
-        self.ids = {one.attrs["id"]: one for one in reversed(elements) if "id" in one.attrs}
+        self.ids = {one.attrs["id"]: one for one in reversed(self.elements) if "id" in one.attrs}
         self.labels: dict[Element, list[Element]] = {}
-        for label in elements:
+        for label in self.elements:
             if label.tag == "label":
                 inner = (one for one in label.all() if one.tag in CONTROLS)
                 named = self.ids.get(label.attrs["for"]) if "for" in label.attrs else next(inner, None)
                 if named is not None:
                     self.labels.setdefault(named, []).append(label)
-        self.controls = [one for one in elements if _acts(one)]
+        self.controls = [one for one in self.elements if _acts(one)]
         self.numbers = {one: number for number, one in enumerate(self.controls, 1)}
 
     def owner(self, control: Element) -> Element | None:
@@ -154,16 +160,17 @@ def document(html: bytes) -> Document:
     return Document(html)
 
 
-def _grow(element: Element, node: LexborNode) -> None:
-    child = node.child
+def _grow(element: Element, node: LexborNode, elements: list[Element], *, is_disabled: bool) -> None:
+    child, children = node.child, element.children
     while child is not None:
         if child.is_text_node:
-            element.children.append(child.text_content or "")
-        elif child.is_element_node and child.tag is not None and child.tag not in _SILENT:
+            children.append(child.text_content or "")
+        elif child.is_element_node and (tag := child.tag) is not None and tag not in _SILENT:
             attrs = {name: value or "" for name, value in child.attributes.items()}
-            below = Element(child.tag, attrs, element)
-            element.children.append(below)
-            _grow(below, child)
+            below = Element(tag, attrs, element, is_disabled=is_disabled or "disabled" in attrs)
+            children.append(below)
+            elements.append(below)
+            _grow(below, child, elements, is_disabled=below.is_disabled if tag == "fieldset" else is_disabled)
         child = child.next
 
 

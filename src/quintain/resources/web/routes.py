@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ class Route:
 
 _NUMBER, _ANY = "/number", "/any"
 """Keys of parameters, which no segment of a path can be."""
+_SHORT = 200
+"""Characters of the paths that are remembered."""
 
 
 @dataclass
@@ -50,6 +53,7 @@ class Routes:
     def __init__(self) -> None:
         self._root = _Node()
         self.all: list[Route] = []
+        self._known = functools.lru_cache(maxsize=4096)(self._find)
 
     def add(self, method: str, path: str, handler: Handler, **options: Any) -> None:
         """Adds a route; `options` are fields of `Route`. A route that is there already stays."""
@@ -65,6 +69,7 @@ class Routes:
         if route.method not in node.routes:
             node.routes[route.method] = route
             self.all.append(route)
+            self._known.cache_clear()
 
     def route(self, method: str, *paths: str, **options: Any) -> Callable[[H], H]:
         """Returns a decorator that adds a handler under `paths`; `options` are fields of `Route`."""
@@ -78,6 +83,9 @@ class Routes:
 
     def find(self, method: str, path: str) -> tuple[Route, tuple[str, ...]] | None:
         """Returns the route of a path, and the values of its parameters from left to right."""
+        return self._known(method, path) if len(path) < _SHORT else self._find(method, path)
+
+    def _find(self, method: str, path: str) -> tuple[Route, tuple[str, ...]] | None:
         segments = path.strip("/").split("/")
         found = _walk(self._root, segments, 0)
         if found is None:

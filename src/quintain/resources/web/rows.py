@@ -6,6 +6,7 @@ The names of tables and columns in SQL are those of the classes; values are alwa
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import types
 import typing
@@ -124,7 +125,7 @@ def render(form: _Shape, record: Sequence[Any]) -> dict[str, Any]:
 
 def as_shown(row: WebRow) -> dict[str, Any]:
     """Returns a struct as an answer shows it once its row is read."""
-    return render(shape(type(row)), [_bound(value) for value in astuple(row)])
+    return render(shape(type(row)), _bound(astuple(row)))
 
 
 def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> int:
@@ -136,8 +137,7 @@ def insert(db: Database, *rows: WebRow) -> None:
     """Inserts rows of one class, in one statement."""
     if rows:
         head, group = _insertion(type(rows[0]))
-        values = [value for row in rows for value in astuple(row)]
-        db.execute(head + ", ".join([group] * len(rows)), *map(_bound, values))
+        db.execute(head + ", ".join([group] * len(rows)), *_bound(itertools.chain.from_iterable(map(astuple, rows))))
 
 
 def update(db: Database, row: WebRow, **changes: Any) -> None:
@@ -145,23 +145,25 @@ def update(db: Database, row: WebRow, **changes: Any) -> None:
     if changes:
         for name, value in changes.items():
             setattr(row, name, value)
-        db.execute(_update(type(row), *changes), *map(_bound, changes.values()), row.id)
+        db.execute(_update(type(row), *changes), *_bound(changes.values()), row.id)
 
 
-def _bound(value: Any) -> Any:
-    """Returns a value as its column holds it: lists and dicts as JSON."""
-    return msgspec.json.encode(value, order="deterministic").decode() if type(value) in _JSON else value
+def _bound(values: Iterable[Any]) -> list[Any]:
+    """Returns values as their columns hold them: lists and dicts as JSON."""
+    return [_encode(value).decode() if type(value) in _JSON else value for value in values]
 
 
 _JSON = (list, dict)
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def save(db: Database, row: T, before: T) -> list[str]:
     """Writes the fields in which a row differs from what it was; returns their names."""
     pairs = zip(shape(type(row)).names, astuple(row), astuple(before), strict=True)
-    changed = [name for name, now, then in pairs if now is not then and now != then]
-    update(db, row, **{name: getattr(row, name) for name in changed})
-    return changed
+    changed = {name: now for name, now, then in pairs if now is not then and now != then}
+    if changed:
+        db.execute(_update(type(row), *changed), *_bound(changed.values()), row.id)
+    return [*changed]
 
 
 def delete(db: Database, kind: type[WebRow], where: str, *values: Any) -> None:

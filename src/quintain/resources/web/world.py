@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import date, timedelta
 from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
@@ -263,7 +263,7 @@ class Web(qn.State):
     @property
     def now(self) -> str:
         """Present time as rows hold it."""
-        return moment(self.clock.now)
+        return moment(self.shared.clock.now)
 
     def pass_time(self, asked: HttpRequest) -> None:
         """Advances the clock: to the request's own moment, or by a step, or by the wait that was asked for."""
@@ -344,7 +344,13 @@ class Web(qn.State):
 @functools.lru_cache(maxsize=4096)
 def moment(at: float) -> str:
     """Returns a time as rows hold it: whole seconds of UTC, such as 2026-01-05T09:00:00Z."""
-    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    days, rest = divmod(int(at), 86_400)
+    return f"{_day(days)}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}Z"
+
+
+@functools.lru_cache(maxsize=4096)
+def _day(days: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days)).isoformat()
 
 
 @functools.cache
