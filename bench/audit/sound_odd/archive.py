@@ -26,8 +26,12 @@ class Entry(msgspec.Struct):
     allowed: bool
 
 
-START = {"menu": ("guest", "soup"), "plan": ("clerk", "move in june"), "budget": ("clerk", "9000"),
-         "wages": ("chief", "raise of 4 percent")}  # fmt: skip
+START: dict[str, tuple[User, str]] = {
+    "menu": ("guest", "soup"),
+    "plan": ("clerk", "move in june"),
+    "budget": ("clerk", "9000"),
+    "wages": ("chief", "raise of 4 percent"),
+}
 
 
 class Archive(qn.State):
@@ -126,7 +130,7 @@ def read(title: str) -> Call:
 
 
 # Each: what is asked for, documents that change, who is signed in at the end, a solution.
-JOBS: list[tuple[str, dict[str, tuple[str, str]], str, list[Call]]] = [
+JOBS: list[tuple[str, dict[str, tuple[User, str]], str, list[Call]]] = [
     ("Let the menu say 'pancakes'. You are the clerk, PIN 5081. Sign out at the end: be guest.",
      {"menu": ("guest", "pancakes")}, "guest", [CLERK, write("menu", "pancakes"), OUT]),
     ("Let all guests see the plan. You are the chief, PIN 2946, and stay so.", {"plan": ("guest", "move in june")},

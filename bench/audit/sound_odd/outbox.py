@@ -72,7 +72,7 @@ class Mailbox(qn.State):
 
     @qn.tool
     def draft(self, thread: Thread, to: Person, text: Text) -> Mail:
-        """Write a draft; it is not sent.
+        """Write a draft; it is not sent, so it has no minute at which it leaves.
 
         Args:
             thread: The thread to which it belongs.

@@ -73,7 +73,8 @@ class Sheet(qn.State):
 
         Args:
             cell: The cell.
-            content: A whole number such as -12, or a formula such as =A1*3-B2 without spaces; * comes before + and -.
+            content: A whole number such as -12, or a formula such as =A1*3-B2 without spaces, 1 to 60 characters;
+                * comes before + and -, and a number has at most 30 digits.
         """
         return self._replace({**self.cells, cell: content})
 
