@@ -51,7 +51,7 @@ class Stall(qn.State):
         if not offended:
             self.price = max(self.lowest, self.price - (self.price - coins) // 2)
         if self.rounds == ROUNDS:
-            return self._end("the seller has left, and there is no deal")
+            return self._end("the seller has left without a deal")
         says = "that is less than half, the price stays at" if offended else "the price is now"
         return f"{says} {self.price}; {ROUNDS - self.rounds} offers are left"
 
@@ -66,7 +66,7 @@ class Stall(qn.State):
     def walk_away(self) -> str:
         """End the talk without a deal, for good."""
         self._open()
-        return self._end("you have left, and there is no deal")
+        return self._end("you have left without a deal")
 
 
 # Each: first price, lowest price, price for the full reward, price for half of it.

@@ -1,4 +1,4 @@
-"""A notice board whose rule some days nobody breaks: doing nothing is right then, and the prompt says so."""
+"""A notice board. On some days all posts keep its rule: doing nothing is right then, and the prompt says so."""
 
 POSTS = {
     "p1": "Bicycle for sale, 40 euros, call Ida.",

@@ -19,7 +19,7 @@ def date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError as error:
-        raise qn.ToolError(f"there is no day {text}") from error
+        raise qn.ToolError(f"the calendar lacks the day {text}") from error
 
 
 def utc(day: dt.date, time: str) -> str:

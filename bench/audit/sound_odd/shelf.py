@@ -40,7 +40,7 @@ def near(one: str, other: str) -> bool:
 
 
 def points(query: str, title: str) -> int:
-    """Returns 2 for each stem of the query that the title has, 1 for each that it has with a typo."""
+    """Returns the points of a title, as `search` says."""
     held = {stem(word) for word in title.split()}
     return sum(2 if one in held else any(near(one, two) for two in held) for one in {stem(w) for w in query.split()})
 
@@ -125,7 +125,7 @@ class Shelf(qn.State):
 JOBS: list[tuple[str, str, list[str]]] = [
     ("Reserve every book with a form of 'sail' in its title (sails, sailing, sailors).", "sail",
      ["B1", "B2", "B5", "B8"]),
-    ("Reserve every book with 'harbour' or 'harbours' in its title.", "harbor", ["B3", "B4", "B9"]),
+    ("Reserve every book with 'harbour' or 'harbours' in its title.", "habour", ["B3", "B4", "B9"]),
     ("Reserve the one book whose title has both a form of 'paint' and 'harbour', and 'garden'.",
      "harbour paint garden", ["B9"]),
     ("Reserve every book with 'garden' or 'gardens' in its title.", "gardens", ["B6", "B7", "B9"]),
