@@ -9,7 +9,8 @@ from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import fits
+from quintain.audit.facts.generate import fits, valid
+from quintain.audit.facts.variations import NOWHERE
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -20,6 +21,7 @@ from quintain.audit.kernel.registry import Relation, relation
 from ._drift_called_off import called_off
 from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
+from ._drift_set import set_twice
 from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
 from ._drift_words import (
@@ -38,7 +40,7 @@ from ._reward_acts import reads_by_name
 
 __all__ = [
     "behaviour", "called_off", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists",
-    "production", "sums",
+    "production", "set_twice", "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
@@ -145,8 +147,8 @@ def _completed(ctx: AuditContext, op: Op, seen: OpResult) -> list[Op]:
 TEACHES = "calls that production answers differently, or not at all"
 
 
-def _drift(ctx: AuditContext, title: str, probe: Probe, *, relation: Relation, **fields: Any) -> Finding | None:
-    return show(ctx, title, relation, probe, **{"part": "H", "teaches": TEACHES, "minimise": 40} | fields)
+def _drift(ctx: AuditContext, title: str, *probes: Probe, relation: Relation, **fields: Any) -> Finding | None:
+    return show(ctx, title, relation, *probes, **{"part": "H", "teaches": TEACHES, "minimise": 40} | fields)
 
 
 def _control(known: KnownCall, *further: Op) -> Probe:
@@ -206,6 +208,7 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
         for known in ctx.discovery.of(tool.name)[:1]:
             yield from _optional(ctx, tool, known)
             yield from _enums(ctx, tool, known)
+        yield _unlisted(ctx, tool) if ctx.discovery.of(tool.name) else _unusable(ctx, tool)
 
 
 def _optional(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Finding | None]:
@@ -237,6 +240,78 @@ def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Find
                 ctx, f"{tool.name} refuses {name}={value!r}, which its schema offers", probe, relation=refused_alone,
                 marks=("control", "call"), data=data, expected=values, observed=text_of(record.at("call"))[:300],
             )  # fmt: skip
+
+
+@relation
+def wants_more(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a full call is refused as one without an argument is, for the lack of one that no tool has."""
+    good, full, part = (record.at("call") for record in records)
+    hidden, left = evidence.data
+    frames = [_frames(text_of(seen), name) for seen, name in ((full, hidden), (part, left))]
+    return not good.is_error and full.is_error and part.is_error and bool(frames[0] & frames[1])
+
+
+def _frames(text: str, name: str) -> set[str]:
+    """Returns the words around a name that say that it is missing, without the name."""
+    quoted = rf"['\"`]?\b{re.escape(name)}\b['\"`]?"
+    found = [one for form in (rf"{quoted}(?: \w+){{2}}", rf"\w+:? {quoted}") for one in re.findall(form, text)]
+    return {re.sub(r"['\"`]", "", one).replace(name, "?") for one in found if MISSING.search(one)}
+
+
+def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
+    """Returns a finding for a call that misses an argument of which no schema, answer or state knows the name."""
+    tried = ctx.variations.of(tool.name)
+    known = {name for spec in ctx.about.tools for name in spec.properties} | ctx.discovery.values.names()
+    refused = [one for one in tried if one.kind == "legal" and not one.works]
+    parts = [one for one in tried if one.kind == "illegal" and one.name not in one.arguments and not one.works]
+    pairs = itertools.product(refused, parts)
+    for full, part in ((one, other) for one, other in pairs if one.good == other.good):
+        good = next(one for one in tried if one.kind == "good" and one.good == full.good)
+        probes = [one.probe() for one in (good, full, part)]
+        for name in sorted({*re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text_of(full.seen))} - known):
+            if _frames(text_of(full.seen), name) & _frames(text_of(part.seen), part.name):
+                return _drift(
+                    ctx, f"{tool.name} demands {name}, which its schema does not have", *probes,
+                    relation=wants_more, data=[name, part.name], expected=sorted(tool.properties),
+                    observed=text_of(full.seen)[:300], minimise=0,
+                )  # fmt: skip
+    return None
+
+
+@relation
+def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each value that an enum offers is refused as unknown, in words other than those for a value outside it."""
+    name, offered = evidence.data
+    for record in records:
+        texts = {op.value[name]: text_of(record.at(op.mark)) for op in record.ops if op.mark}
+        stranger = text_of(record.at("stranger")).replace(NOWHERE[0], "?")
+        said = [texts[one] for one in offered]
+        about = all(
+            name in text and str(one) in text and INVALID.search(text) for one, text in zip(offered, said, strict=True)
+        )
+        if not about or stranger in {text.replace(str(one), "?") for one, text in zip(offered, said, strict=True)}:
+            return False
+        if not all(record.at(op.mark).is_error for op in record.ops if op.mark):
+            return False
+    return True
+
+
+def _unusable(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
+    """Returns a finding for a tool that refuses all that its enum offers, in every task, at the start and the end."""
+    for name in tool.required:
+        offered = (tool.properties.get(name) or {}).get("enum") or []
+        base = valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
+        ops = [call(tool.name, {**base, name: one}, mark=f"call {place}") for place, one in enumerate(offered)]
+        ops.append(call(tool.name, {**base, name: NOWHERE[0]}, mark="stranger"))
+        starts = [(task, ends) for task in ctx.sample_tasks(4) for ends in ((), ctx.oracle(task) or ())]
+        probes = [Probe((reset(task), *(step.marked("") for step in ends), *ops)) for task, ends in starts]
+        if len(offered) > 1 and takes_none(ctx.play_all(probes), Evidence("", data=[name, offered])):
+            return _drift(
+                ctx, f"{tool.name} refuses every {name} that its schema offers", *probes,
+                relation=takes_none, data=[name, offered], expected=offered, minimise=0,
+                observed=text_of(ctx.play_probe(probes[0]).at("call 0"))[:300],
+            )  # fmt: skip
+    return None
 
 
 @check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=69)
