@@ -6,11 +6,11 @@ when episodes are over (`_race_leaks`).
 
 from __future__ import annotations
 
+from ._half_done import refused_and_half_done
 from ._race_contents import odd_contents
 from ._race_fuzz import odd_answers, odd_calls
 from ._race_halves import half_characters
 from ._race_leaks import memory, resources
-from ._race_refused import refused_and_half_done
 from ._race_rows import every_row
 from ._race_sessions import concurrent_sessions, linearizable
 from ._race_state import state_contract
