@@ -49,14 +49,11 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
                 return False
             break
         known = text if op.do in ("reset", "prompt") else flat(seen.value) if op.do == "state" and not is_named else ""
-        if stands_in(needle, evened(known)) or stands_in(needle, known.casefold()) or needle in evened(flat(op.value)):
+        is_known = stands_in(needle, evened(known)) or stands_in(needle, known.casefold())
+        if is_known or needle in evened(flat(op.value)) or (is_named and GRADERS.search(known.casefold())):
             return False
-        if is_named and GRADERS.search(known.casefold()):
-            return False
-    if evidence.data.get("paid") is None:
-        return True
-    paid = number(record.at("score"))
-    return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
+    full, paid = evidence.data.get("paid"), number(record.at("score"))
+    return full is None or (paid is not None and paid >= float(full) - 1e-9)
 
 
 def is_special(needle: str) -> bool:

@@ -19,6 +19,7 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_called_off import called_off
+from ._drift_numbers import counted_alike
 from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
 from ._drift_set import set_twice
@@ -39,8 +40,8 @@ from ._drift_words import (
 from ._reward_acts import reads_by_name
 
 __all__ = [
-    "behaviour", "called_off", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists",
-    "production", "set_twice", "sums",
+    "behaviour", "called_off", "contracts_hold", "counted", "counted_alike", "defaults", "done_as_told", "filters",
+    "ordered_lists", "production", "set_twice", "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
