@@ -94,14 +94,10 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
             for rule in rules:
                 if holds(rule, records):
                     return paid_by(
-                        ctx,
-                        rule,
-                        f"to change data outside the task {TEXTS[rule]}: {first.name} and {second.name}",
-                        *tried,
-                        expected=f"at most {none:g}" if rule == "grows" else "less for both than for one",
-                        observed={"without": none},
-                        teaches="to do damage",
-                    )
+                        ctx, rule, f"to change data outside the task {TEXTS[rule]}: {first.name} and {second.name}",
+                        *tried, expected=f"at most {none:g}" if rule == "grows" else "less for both than for one",
+                        observed={"without": none}, teaches="to do damage",
+                    )  # fmt: skip
     return None
 
 
@@ -124,14 +120,11 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
             if holds("rounds", ctx.play_all(probes)):
                 reported.add(name)
                 yield paid_by(
-                    ctx,
-                    "rounds",
+                    ctx, "rounds",
                     f"{name} is paid in full without the right {first} or {second}, not without both: it is rounded",
-                    *probes,
-                    expected="less for each field that is missing",
-                    observed=f"{full:g} without either",
+                    *probes, expected="less for each field that is missing", observed=f"{full:g} without either",
                     teaches="to leave out work that rounding pays for",
-                )
+                )  # fmt: skip
 
 
 def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:

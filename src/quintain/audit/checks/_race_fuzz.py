@@ -201,16 +201,10 @@ def _traceback(
             if traced(seen) in own and is_right(odd_call.tool, op.value) and is_plain(op.value):
                 return ctx.finding(
                     f"{op.name} answers with a traceback of the environment, on a call that its schema allows",
-                    Probe((*odd_call.head, op.marked("call"))),
-                    relation=f"{HERE}shows_traceback",
-                    marks=("call",),
-                    data=traced(seen),
-                    minimise=0,
-                    expected="an error that says what is wrong with the call",
-                    observed=seen.value or seen.raised,
-                    where=traced(seen),
-                    teaches="files and code of the environment",
-                )
+                    Probe((*odd_call.head, op.marked("call"))), relation=f"{HERE}shows_traceback", marks=("call",),
+                    data=traced(seen), minimise=0, expected="an error that says what is wrong with the call",
+                    observed=seen.value or seen.raised, where=traced(seen), teaches="files and code of the environment",
+                )  # fmt: skip
     return None
 
 
@@ -267,19 +261,12 @@ def _broken(
         input_ = ", on a wrong call, where others are refused"
     tool = msgspec.to_builtins(odd_call.tool) if right and op.do == "call" and how != "hung" else None
     return ctx.finding(
-        f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
-        Probe(tuple(ops)),
-        relation=f"{HERE}breaks_there",
-        marks=marks,
-        data={"how": how, "where": where, "tool": tool},
-        minimise=0 if how == "hung" else 30,
-        part="V" if op.do == "score" else "S",
-        severity=severity,
+        f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""), Probe(tuple(ops)),
+        relation=f"{HERE}breaks_there", marks=marks, data={"how": how, "where": where, "tool": tool},
+        minimise=0 if how == "hung" else 30, part="V" if op.do == "score" else "S", severity=severity,
         expected="a verdict" if op.do == "score" else "an answer, or an error that the agent can read",
-        observed=seen.raised or seen.value or "it was killed when its time was over",
-        where=where,
-        teaches=TEACHES,
-    )
+        observed=seen.raised or seen.value or "it was killed when its time was over", where=where, teaches=TEACHES,
+    )  # fmt: skip
 
 
 @check("x.odd_answers", "races", needs=("answer", "tasks"), value=11)
@@ -303,17 +290,10 @@ def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
                 words = way_of(seen)
                 yield ctx.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
-                    Probe(ops),
-                    relation=f"{HERE}breaks_there",
-                    marks=(mark, "answer"),
-                    data={"how": how, "where": seen.where},
-                    minimise=0,
-                    part="V",
-                    expected="a verdict",
-                    observed=seen.raised or "it was killed when its time was over",
-                    where=seen.where,
-                    teaches=TEACHES,
-                )
+                    Probe(ops), relation=f"{HERE}breaks_there", marks=(mark, "answer"),
+                    data={"how": how, "where": seen.where}, minimise=0, part="V", expected="a verdict",
+                    observed=seen.raised or "it was killed when its time was over", where=seen.where, teaches=TEACHES,
+                )  # fmt: skip
                 break
 
 
@@ -368,18 +348,14 @@ def wrote(
     done = written(record.at("was").value, record.at("look").value, background)
     sure = wrong or any(_pattern(path) in changed for path in done)
     return ctx.finding(
-        f"{op.name} refuses a call and has written all the same",
-        probe,
+        f"{op.name} refuses a call and has written all the same", probe,
         *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in ctx.discovery.reads()[:1]),
-        relation=f"{HERE}refuses_and_writes",
-        marks=("was", "call", "look"),
-        data={"background": background},
-        severity="error" if sure else "warning",
-        at_most="proven" if sure else "likely",
+        relation=f"{HERE}refuses_and_writes", marks=("was", "call", "look"), data={"background": background},
+        severity="error" if sure else "warning", at_most="proven" if sure else "likely",
         expected="an error, and the world as it was",
         observed={"error": record.at("call").value or record.at("call").raised, "changed": done[:6]},
         teaches="that an error is not an error",
-    )
+    )  # fmt: skip
 
 
 def _pattern(path: str) -> str:

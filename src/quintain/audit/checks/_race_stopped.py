@@ -64,17 +64,10 @@ def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
         value: Any = ctx.play_probe(probe).at("stopped").value
         if value:
             finding = ctx.finding(
-                f"{value['name']} gives something else while {words}",
-                probe,
-                relation=f"{HERE}meets",
-                marks=("stopped",),
-                tries=2,
-                minimise=0,
-                part="V" if value["name"].startswith("score") else "S",
-                expected=value["alone"],
-                observed=value["beside"],
-                teaches=TEACHES,
-            )
+                f"{value['name']} gives something else while {words}", probe, relation=f"{HERE}meets",
+                marks=("stopped",), tries=2, minimise=0, part="V" if value["name"].startswith("score") else "S",
+                expected=value["alone"], observed=value["beside"], teaches=TEACHES,
+            )  # fmt: skip
             yield finding
             if finding is not None:
                 return

@@ -334,13 +334,6 @@ def proved(
     """The finding that the first probe shows against the second, which is played twice."""
     wrong, right = ctx.play_all(found)
     return ctx.finding(
-        title,
-        *found,
-        found[1],
-        relation=evidence.relation,
-        marks=evidence.marks,
-        minimise=0,
-        expected=right.at(mark).value,
-        observed=wrong.at(mark).value,
-        teaches=TEACHES,
-    )
+        title, *found, found[1], relation=evidence.relation, marks=evidence.marks, minimise=0,
+        expected=right.at(mark).value, observed=wrong.at(mark).value, teaches=TEACHES,
+    )  # fmt: skip

@@ -230,15 +230,10 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     for law, probes in tries:
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
-                ctx,
-                said,
-                law,
-                *probes,
-                data=data,
-                expected=f"an error that names {variation.arguments[name]!r}",
+                ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
                 observed={"answer": variation.seen.value, "changes": list(made.items())[:4]},
                 teaches="that a wrong name still gives data",
-            )
+            )  # fmt: skip
     return None
 
 

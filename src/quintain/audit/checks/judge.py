@@ -118,15 +118,12 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons(len(grades))
     if None not in grades and len(set(grades)) == 1:
         yield graded_by(
-            ctx,
-            "constant",
-            "whatever the judge's model says, the grade is the same",
+            ctx, "constant", "whatever the judge's model says, the grade is the same",
             *(judged(task, says) for says in ("yes", "no", "CORRECT", "INCORRECT", "1", "0", "banana")),
-            expected="a grade that depends on the verdict",
-            observed=grades[0],
+            expected="a grade that depends on the verdict", observed=grades[0],
             teaches="nothing: all answers get the same grade",
             at_most="likely" if is_part(ctx) and grades[0] is not None and grades[0] < 1 else "proven",
-        )
+        )  # fmt: skip
         return
     yield from _misread(ctx, task, known)
     yield from _strict(ctx, task, known)
@@ -289,15 +286,12 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
             if found is not None and found > max(least, wanted) + EPSILON and (is_asked or not is_part(ctx)):
                 is_verdict = known.good in text
                 yield graded_by(
-                    ctx,
-                    "beyond",
+                    ctx, "beyond",
                     "the answer itself is read as the verdict" if is_verdict else "the answer changes the grade",
-                    judged(task, says, text),
-                    judged(task, says),
-                    expected=wanted,
+                    judged(task, says, text), judged(task, says), expected=wanted,
                     observed={"answer": text[:100], "reply": says, "grade": found},
                     teaches="to write the verdict itself" if is_verdict else "a style, not right answers",
-                )
+                )  # fmt: skip
                 return
 
 

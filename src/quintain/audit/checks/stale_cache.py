@@ -95,13 +95,9 @@ def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
                 finding = ctx.finding(
                     f"{op.name} does not show what {walk.steps[0].name} wrote until time has passed",
                     *(_sweep([sessions[number]], wait=wait, most=place + 1) for wait in (True, False)),
-                    relation=f"{HERE}late",
-                    marks=marks,
-                    minimise=0,
-                    expected=later.value,
-                    observed=f"{soon.value!r} at once, the new one after at most {delay} s",
-                    teaches=TEACHES,
-                )
+                    relation=f"{HERE}late", marks=marks, minimise=0, expected=later.value,
+                    observed=f"{soon.value!r} at once, the new one after at most {delay} s", teaches=TEACHES,
+                )  # fmt: skip
                 yield finding
                 if finding is not None:
                     return
