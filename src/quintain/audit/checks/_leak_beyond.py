@@ -22,13 +22,10 @@ from ._same_scripts import bare, seems_to_read
 
 EXPLORE = "quintain.audit.checks._leak_explore:explore"
 WHY = {
-    "named": "in a file of a grader",
-    "error": "in an error",
-    "asked": "to whoever asks for it",
-    "beyond": "though it stands nowhere in the world",
-    "whole": "ready to be handed in",
+    "named": "in a file of a grader", "error": "in an error", "asked": "to whoever asks for it",
+    "beyond": "though it stands nowhere in the world", "whole": "ready to be handed in",
     "after": "once something else was done",
-}
+}  # fmt: skip
 
 
 @relation
@@ -77,12 +74,10 @@ def walked(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]
     budget = ctx.attribute("budget")
     is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.
     request = {
-        "tools": tools,
-        "bases": bases,
+        "tools": tools, "bases": bases,
         "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in ctx.about.tools)),
-        "chunk": max(4, budget - 3) if is_native else 300,
-        "share": 0.3 if is_native else 1.0,
-    }
+        "chunk": max(4, budget - 3) if is_native else 300, "share": 0.3 if is_native else 1.0,
+    }  # fmt: skip
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins(list(map(bare, ctx.oracle(task) or ())))

@@ -334,11 +334,8 @@ class Walker:
             for name, schema in list(tool["properties"].items())[:6]:
                 if tool["name"] not in self.writers and bases and is_dict(schema):
                     yield (
-                        tool["name"],
-                        {key: bases[0][key] for key in bases[0] if key in tool["required"]},
-                        name,
-                        schema,
-                    )
+                        tool["name"], {key: bases[0][key] for key in bases[0] if key in tool["required"]}, name, schema,
+                    )  # fmt: skip
 
     def _wrong(self) -> None:
         """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""

@@ -240,14 +240,9 @@ def _strange(odd_call: OddCalls, op: Op) -> set[str]:
 
 
 def _broken(
-    ctx: AuditContext,
-    odd_call: OddCalls,
-    ops: Sequence[Op],
-    *,
-    seen: OpResult,
-    right: bool,
+    ctx: AuditContext, odd_call: OddCalls, ops: Sequence[Op], *, seen: OpResult, right: bool,
     control: tuple[OddCalls, Op] | None = None,
-) -> Finding | None:
+) -> Finding | None:  # fmt: skip
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
     ways = way_of(seen) if how else "answers with a value that is not plain data"

@@ -119,13 +119,9 @@ def _files(ctx: AuditContext) -> list[str]:
 
 
 def _disturbed(
-    ctx: AuditContext,
-    lanes: Sequence[Sequence[Op]],
-    where: tuple[int, int],
-    *,
-    records: Sequence[Record],
+    ctx: AuditContext, lanes: Sequence[Sequence[Op]], where: tuple[int, int], *, records: Sequence[Record],
     is_warm: bool,
-) -> Finding | None:
+) -> Finding | None:  # fmt: skip
     number, place = where
     if number < 0:
         expected, observed = "every session ends", records[0].died
@@ -227,13 +223,9 @@ def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _hammer(ctx: AuditContext, task: str, *, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
     asked = {
-        "task": task,
-        "before": msgspec.to_builtins(before),
-        "lanes": msgspec.to_builtins(lanes),
-        "rounds": ROUNDS,
-        "volatile": list(ctx.volatile),
-        "files": _files(ctx),
-    }
+        "task": task, "before": msgspec.to_builtins(before), "lanes": msgspec.to_builtins(lanes), "rounds": ROUNDS,
+        "volatile": list(ctx.volatile), "files": _files(ctx),
+    }  # fmt: skip
     return Probe((reset(task, on="warm"), ask(f"{HERE}hammer", asked, mark="history")))
 
 
@@ -254,11 +246,9 @@ def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[
         further = [read for read in reads if read.task == item.task][:1]
         three = [item, other_call, *further]
         yield (
-            tuple(dict.fromkeys(x.op.name for x in three)),
-            item.task,
-            (),
+            tuple(dict.fromkeys(x.op.name for x in three)), item.task, (),
             [[call(x.op.name, x.op.value)] for x in three],
-        )
+        )  # fmt: skip
 
 
 # --- inside the subject's process ---

@@ -139,14 +139,9 @@ def _moved_on(ctx: AuditContext, op: Op) -> Iterator[Op]:
 
 
 def reads_about(
-    ctx: AuditContext,
-    task: str,
-    before: Sequence[Op],
-    *,
-    steps: Sequence[Op],
-    tries: int = TRIED,
+    ctx: AuditContext, task: str, before: Sequence[Op], *, steps: Sequence[Op], tries: int = TRIED,
     then: Sequence[Op] = (),
-) -> list[Op]:
+) -> list[Op]:  # fmt: skip
     """Reads of whatever the steps touch: those that work before or after them; the ones that change come first."""
     sees = [state(mark="state"), Op("changes", mark="changes")] if "state" in ctx.offers else []
     record = ctx.play(reset(task), *sees[:1], *before, *steps, *sees[1:])

@@ -147,16 +147,14 @@ def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Findin
         if found is not None and found >= known.best - EPSILON:
             is_mixed = reply in mixed
             yield graded_by(
-                ctx,
-                "as_good_as",
-                f"a reply that is not a good verdict is read as one: {reply.how}",
+                ctx, "as_good_as", f"a reply that is not a good verdict is read as one: {reply.how}",
                 *(judged(task, says) for says in (reply.text, known.good, "zebra")),
                 expected="a bad grade" if not is_mixed else "no verdict",
                 observed={"reply": reply.text, "grade": found},
                 teaches="whatever makes the judge's model write that word",
                 at_most="proven" if reply.is_plain and not is_mixed else "likely",
                 severity="error" if not is_mixed else "warning",
-            )
+            )  # fmt: skip
             return
 
 

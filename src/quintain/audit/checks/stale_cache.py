@@ -23,14 +23,9 @@ from ._same_splits import apart, differing, pair, split
 from ._same_walks import NEW, TEACHES, WRITE, OldRead, Walk, moved, parts, shown, single, walked, walks
 
 __all__ = [
-    "cache_keys",
-    "cache_sessions",
-    "read_walks",
-    "read_your_writes",
-    "score_is_now",
-    "shown_after_restore",
+    "cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "shown_after_restore",
     "visible_at_once",
-]
+]  # fmt: skip
 MAX_FINDINGS = 2
 """Findings of one kind: more of them say no more."""
 TRIES = 8
