@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_number, parsed
-from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import OpResult, Probe, Record, call, reset
@@ -45,8 +45,6 @@ def counted_alike(ctx: AuditContext) -> Iterator[Finding | None]:
         if len(tool.required) == 1 and tool.name != known.op.name and _number(known.seen, tool.required[0]) is not None
         if not seems_to_read(ctx, tool.name) and not seems_to_read(ctx, known.op.name)
     ]
-    if not pairs:
-        raise NotChecked("no tool takes a number that another one returns")
     for known, name, field in {(known.op.name, name): (known, name, field) for known, name, field in pairs}.values():
         start, make = (reset(known.task), *map(bare, known.before)), known.op.marked
         both = (make("made 0"), make("made 1"))

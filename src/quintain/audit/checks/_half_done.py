@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
-from quintain.audit.kernel.check import NotChecked, check
+from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, score
@@ -22,7 +22,7 @@ from ._leak_reading import COMMANDS
 from ._same_scripts import bare, in_turn, marked, other_values, seems_to_read
 from ._same_walks import kinds, reads_about
 
-TASKS, READS, MAX_CALLS = 4, 4, 12
+TASKS, READS, MAX_CALLS, SMALL = 4, 4, 12, 3
 _TELLS = re.compile(r"partial|so far|stopp|abort|skipp|\bof \d|already (done|sent|made)|\brest\b", re.IGNORECASE)
 """Words of an error that tells of a part that was done."""
 
@@ -82,13 +82,12 @@ def _is_apart(old: Any, new: Any, by: float) -> bool:
 @check("x.refused_and_half_done", "races", needs=("oracle", "tools", "tasks"), value=47)
 def refused_and_half_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a refused call has not done a part of its work."""
-    tried, reported = 0, set[str]()
+    reported = set[str]()
     for task in kinds(ctx, TASKS):
         oracle = tuple(bare(op) for op in ctx.oracle(task) or () if op.do == "call")
         for place, op in enumerate(oracle):
             if op.name in reported or seems_to_read(ctx, op.name) or not is_dict(op.value):
                 continue
-            tried += 1
             start = (reset(task), *oracle[:place], *oracle[place + 1 :])
             looks = reads_about(ctx, task, start[1:], steps=(op,))[:READS]
             others = list(_others(ctx, op)) if looks else []
@@ -105,8 +104,6 @@ def refused_and_half_done(ctx: AuditContext) -> Iterator[Finding | None]:
                         observed=text_of(record.at("call"))[:300], teaches="that an error is not an error",
                     )  # fmt: skip
                     break
-    if not tried:
-        raise NotChecked("no solution writes")
 
 
 @check("x.paid_and_not_moved", "false_resolution", needs=("oracle", "tools", "tasks"), value=48)
@@ -117,7 +114,7 @@ def paid_and_not_moved(ctx: AuditContext) -> Iterator[Finding | None]:
         numbers = [(place, name, value) for place, name, value in _numbers(oracle) if full]
         for place, name, value in [row for row in numbers if not seems_to_read(ctx, oracle[row[0]].name)]:
             op, start = oracle[place], (reset(task), *oracle[:place])
-            small = call(op.name, {**op.value, name: type(value)(1)})
+            small = call(op.name, {**op.value, name: type(value)(SMALL)})
             looks = reads_about(ctx, task, start[1:], steps=(small,))[:READS]
             rest = oracle[place + 1 :]
             probes = [_around(start, act, looks) for act in (op, small)]
@@ -128,7 +125,7 @@ def paid_and_not_moved(ctx: AuditContext) -> Iterator[Finding | None]:
             if looks and stands_still(ctx.play_all(probes), Evidence("", data=data)):
                 yield show(
                     ctx, f"{op.name} says that it is done and is paid for, but moves nothing", stands_still, *probes,
-                    data=data, marks=("call", "score"), expected=f"what {name}=1 moves, moved by {value}",
+                    data=data, marks=("call", "score"), expected=f"what {name}={SMALL} moves, moved by {value}",
                     observed="the same answer, and everything as it was", teaches="to do what has no effect",
                 )  # fmt: skip
                 return
@@ -137,7 +134,7 @@ def paid_and_not_moved(ctx: AuditContext) -> Iterator[Finding | None]:
 def _numbers(oracle: Sequence[Op]) -> Iterator[tuple[int, str, Any]]:
     calls = ((place, op.value) for place, op in enumerate(oracle) if op.do == "call" and is_dict(op.value))
     for place, given in calls:
-        yield from ((place, name, value) for name, value in given.items() if is_number(value) and value > 1)
+        yield from ((place, name, value) for name, value in given.items() if is_number(value) and value > SMALL)
 
 
 def _others(ctx: AuditContext, op: Op) -> Iterator[Op]:

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.codes import decoded
 from quintain.audit.facts.data import is_dict, is_list, is_number, leaves, parsed
 from quintain.audit.facts.generate import Values
 from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, call, reset
 from quintain.audit.kernel.registry import probe_function
 
-from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, wrong_calls
 from ._leak_secrets import folded, sought, spelled, text_of
 from ._same_scripts import in_turn

@@ -284,15 +284,12 @@ def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each value that an enum offers is refused as unknown, in words other than those for a value outside it."""
     name, offered = evidence.data
     for record in records:
-        texts = {op.value[name]: text_of(record.at(op.mark)) for op in record.ops if op.mark}
-        stranger = text_of(record.at("stranger")).replace(NOWHERE[0], "?")
-        said = [texts[one] for one in offered]
-        about = all(
-            name in text and str(one) in text and INVALID.search(text) for one, text in zip(offered, said, strict=True)
-        )
-        if not about or stranger in {text.replace(str(one), "?") for one, text in zip(offered, said, strict=True)}:
-            return False
-        if not all(record.at(op.mark).is_error for op in record.ops if op.mark):
+        said = {op.value[name]: record.at(op.mark) for op in record.ops if op.mark}
+        texts = {value: text_of(seen) for value, seen in said.items()}
+        about = all(name in texts[one] and str(one) in texts[one] and INVALID.search(texts[one]) for one in offered)
+        forms = {texts[one].replace(str(one), "?") for one in offered}
+        is_refused = about and all(seen.is_error for seen in said.values())
+        if not is_refused or texts[NOWHERE[0]].replace(NOWHERE[0], "?") in forms:
             return False
     return True
 
@@ -300,7 +297,8 @@ def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
 def _unusable(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
     """Returns a finding for a tool that refuses all that its enum offers, in every task, at the start and the end."""
     for name in tool.required:
-        offered = (tool.properties.get(name) or {}).get("enum") or []
+        schema: Any = tool.properties.get(name, {})
+        offered: list[Any] = list(schema.get("enum") or ())
         base = valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
         ops = [call(tool.name, {**base, name: one}, mark=f"call {place}") for place, one in enumerate(offered)]
         ops.append(call(tool.name, {**base, name: NOWHERE[0]}, mark="stranger"))
