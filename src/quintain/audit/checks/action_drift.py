@@ -248,15 +248,15 @@ def wants_more(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if a full call is refused as one without an argument is, for the lack of one that no tool has."""
     good, full, part = (record.at("call") for record in records)
     hidden, left = evidence.data
-    frames = [_frames(text_of(seen), name) for seen, name in ((full, hidden), (part, left))]
-    return not good.is_error and full.is_error and part.is_error and bool(frames[0] & frames[1])
+    return not good.is_error and full.is_error and part.is_error and _says_alike((full, hidden), (part, left))
 
 
-def _frames(text: str, name: str) -> set[str]:
-    """Returns the words around a name that say that it is missing, without the name."""
-    quoted = rf"['\"`]?\b{re.escape(name)}\b['\"`]?"
-    found = [one for form in (rf"{quoted}(?: \w+){{2}}", rf"\w+:? {quoted}") for one in re.findall(form, text)]
-    return {re.sub(r"['\"`]", "", one).replace(name, "?") for one in found if MISSING.search(one)}
+def _says_alike(*refused: tuple[OpResult, str]) -> bool:
+    """True if two errors say that a name is missing, in the same words but one."""
+    words = [{*re.findall(r"\w+", text_of(seen))} for seen, _ in refused]
+    is_named = all(name in said for said, (_, name) in zip(words, refused, strict=True))
+    first, second = (said - {name} for said, (_, name) in zip(words, refused, strict=True))
+    return is_named and len(first ^ second) < 2 and all(MISSING.search(text_of(seen)) for seen, _ in refused)
 
 
 def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
@@ -270,7 +270,7 @@ def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
         good = next(one for one in tried if one.kind == "good" and one.good == full.good)
         probes = [one.probe() for one in (good, full, part)]
         for name in sorted({*re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text_of(full.seen))} - known):
-            if _frames(text_of(full.seen), name) & _frames(text_of(part.seen), part.name):
+            if _says_alike((full.seen, name), (part.seen, part.name)):
                 return _drift(
                     ctx, f"{tool.name} demands {name}, which its schema does not have", *probes,
                     relation=wants_more, data=[name, part.name], expected=sorted(tool.properties),
