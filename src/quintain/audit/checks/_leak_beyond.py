@@ -49,8 +49,8 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
         is_known = stands_in(needle, evened(known)) or stands_in(needle, known.casefold())
         if is_known or needle in evened(flat(op.value)) or (is_named and GRADERS.search(known.casefold())):
             return False
-    full, paid = evidence.data.get("paid"), number(record.at("score"))
-    return full is None or (paid is not None and paid >= float(full) - 1e-9)
+    full = evidence.data.get("paid")
+    return full is None or (number(record.at("score")) or 0.0) >= float(full) - 1e-9
 
 
 def is_special(needle: str) -> bool:
