@@ -18,7 +18,7 @@ from ._same_scripts import bare, seems_to_read
 
 @relation
 def counts_apart(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The number of what was made is taken only once another thing was made, whose number is refused in its turn.
+    """The number of a thing is taken only once another was made, whose number is refused.
 
     A queue takes the first number alone, and a last thing that must stay is refused alone: neither does both.
     """

@@ -21,7 +21,7 @@ MAX_VALUES = 3
 
 @relation
 def flips(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A field is as told after the first of three equal calls and the third, and another offered value between them.
+    """A field has the given value after the first and third of three equal calls, and another in between.
 
     The field has the name of the parameter, or that of the parameter and of the tool.
     """

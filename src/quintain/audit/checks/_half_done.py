@@ -1,4 +1,4 @@
-"""Checks by reads alone that a refused call has done nothing, and that a write that is paid for has an effect.
+"""Checks by reads that a refused call does nothing, and that a paid write has an effect.
 
 The solution without one of its writes is played, and that write with another argument in its place. What a refused call
 brought must also be what the right call brings; what a paid write does not move, a smaller number must move.
@@ -60,7 +60,7 @@ def _brought(record: Record, count: int) -> dict[str, str]:
 
 @relation
 def stands_still(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first write is paid in full and moves nothing of what the second moves by its number, with the same answer.
+    """The first write is paid and moves nothing of what the second moves, with the same answer.
 
     The third record is the solution without the write, which is paid less.
     """

@@ -28,7 +28,7 @@ MAX_LEAVES = 4
 
 @relation
 def pays_for_a_key(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A value in the answer for an undeclared choice is paid in full when it is handed in, and another is not."""
+    """A value in the answer for an undeclared choice is paid in full, and another value is not."""
     name, offered = evidence.data
     shown = records[0]
     key = next(op.value[name] for op in shown.ops if op.mark == "read")

@@ -32,7 +32,7 @@ _ORDERED = re.compile(
 
 @relation
 def leads(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """In each task the rows that its solution names come first in a list that has the same rows in all tasks."""
+    """In each task, the rows of its solution come first in a list with the same rows in all."""
     chance, sets, needs = 1.0, set[str](), set[str]()
     for record in records:
         rows = [repr(row) for row in rows_of(record.at("list").value) or ()]

@@ -245,7 +245,7 @@ def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Find
 
 @relation
 def wants_more(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if a full call is refused as one without an argument is, for the lack of one that no tool has."""
+    """True if a full call is refused like one without an argument, for one that no tool has."""
     good, full, part = (record.at("call") for record in records)
     hidden, left = evidence.data
     return not good.is_error and full.is_error and part.is_error and _says_alike((full, hidden), (part, left))
@@ -295,7 +295,7 @@ def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _unusable(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
-    """Returns a finding for a tool that refuses all that its enum offers, in every task, at the start and the end."""
+    """Returns a finding for a tool that refuses all values of an enum, at each start and end."""
     for name in tool.required:
         schema: Any = tool.properties.get(name, {})
         offered: list[Any] = list(schema.get("enum") or ())
