@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
-from ._same_scripts import reads, seems_to_read
+from ._same_scripts import bare, reads, seems_to_read
 
-READS = 6
-MAX_VALUES = 3
+READS, MAX_VALUES = 6, 3
+_FLIPS = re.compile(r"toggl|flip|alternat|invert|opposite", re.IGNORECASE)
+"""Words of a tool that is meant to change a setting at each call."""
 
 
 @relation
@@ -35,9 +37,12 @@ def flips(records: Sequence[Record], evidence: Evidence) -> bool:
         shown = [dict(leaves(parsed(record.at(f"{mark} {turn}").value), places=True)) for turn in range(3)]
         for path in shown[0]:
             fields = [repr(one.get(path)) for one in shown]
-            is_named = {*name.split("_")} <= {*path[-1].split("_")} <= words if path else False
-            others = [repr(one) for one in offered if one != value]
-            if is_named and fields[0] == fields[2] == repr(value) and fields[1] in others:
+            is_named = bool(path) and {*name.split("_")} <= {*path[-1].split("_")} <= words
+            if (
+                is_named
+                and fields[0] == fields[2] == repr(value)
+                and fields[1] in {*map(repr, offered)} - {repr(value)}
+            ):
                 return True
     return False
 
@@ -45,16 +50,15 @@ def flips(records: Sequence[Record], evidence: Evidence) -> bool:
 @check("x.set_twice", "action_drift", needs=("tools", "call", "tasks"), value=54)
 def set_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a value that is given twice is still set."""
-    tools = [tool for tool in ctx.about.tools if not seems_to_read(ctx, tool.name) and ctx.discovery.of(tool.name)]
-    choices = [(tool, name, _offered(schema)) for tool in tools for name, schema in tool.properties.items()]
-    for tool, name, offered in choices:
-        known = ctx.discovery.of(tool.name)[0]
+    tools = [tool for tool in ctx.about.tools if not _FLIPS.search(f"{tool.name} {tool.description}")]
+    setters = [tool for tool in tools if not seems_to_read(ctx, tool.name) and ctx.discovery.of(tool.name)]
+    for tool, name, schema in [(setter, *pair) for setter in setters for pair in setter.properties.items()]:
+        known, offered = ctx.discovery.of(tool.name)[0], _offered(schema)
         looks = reads(ctx, known.task, READS)
         data = [name, offered, ["set", *(f"look {place}" for place in range(len(looks)))]]
         acts = [call(tool.name, {**known.op.value, name: value}) for value in offered[:MAX_VALUES]]
-        probes = [
-            Probe((reset(known.task), *(op.marked("") for op in known.before), *_thrice(op, looks))) for op in acts
-        ]
+        start = (reset(known.task), *map(bare, known.before))
+        probes = [Probe((*start, *_thrice(op, looks))) for op in acts]
         ctx.count_comparisons(len(probes))
         for probe, record in zip(probes, ctx.play_all(probes), strict=True):
             if flips([record], Evidence("", data=data)):

@@ -48,7 +48,9 @@ def does_a_part(records: Sequence[Record], evidence: Evidence) -> bool:
     if good.is_error or not (refused.is_error and other.is_error) or {refused.how, other.how} - {"", "refused"}:
         return False
     done, right, *nothing = (_brought(record, evidence.data) for record in records)
-    is_part = bool(done) and all(right.get(path) == value for path, value in done.items())
+    was = _leaves(records[0], "was", evidence.data)
+    filled = [path for path in done if was.get(path) in ("", None)]  # What moves until it is stopped fills nothing.
+    is_part = len(filled) > 1 and all(right.get(path) == value for path, value in done.items())
     return is_part and not passing.is_error and not any(nothing) and not _TELLS.search(text_of(refused))
 
 

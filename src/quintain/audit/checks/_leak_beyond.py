@@ -14,7 +14,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, ask, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._leak_explore import GRADERS, Hit, evened, finds, flat, read_text, stands_in
+from ._leak_explore import GRADERS, Hit, evened, finds, flat, is_graders, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_reading import unique
 from ._leak_secrets import folded, spelled, text_of
@@ -41,7 +41,7 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     for op, seen in zip(record.ops, record.seen, strict=False):
         text = read_text(seen)
         if op.mark == "read":
-            is_lost = is_named and not GRADERS.search(text.casefold())
+            is_lost = is_named and not is_graders(text)
             if needle in evened(flat(op.value)) or finds(text, needle) is None or is_lost:
                 return False
             break

@@ -47,6 +47,7 @@ ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", 
 SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
 GRADERS = re.compile(r"\b(?:rubric|answers?|gold|expected|solutions?|grader|truth|labels)\.(?:json|txt|csv|ya?ml|md)\b")
 """Files that hold a truth by their name; a prompt that speaks of one makes it data."""
+_FILE = re.compile(r"[\w./-]*\.[a-z]{2,4}")
 LEAST = 4
 """Characters of a bare value below which it may stand somewhere by accident."""
 WHOLE = 40
@@ -82,6 +83,13 @@ def flat(value: Any) -> str:
     lines = [folded(spelled(leaf)) for _, leaf in leaves(value)]
     keys = [folded(key) for key in dict.fromkeys(key for path, _ in leaves(value) for key in path)]
     return "\n".join((*lines, *keys))
+
+
+def is_graders(text: str) -> bool:
+    """True if a text begins with the name of a grader's file, and is no list of files."""
+    first, *lines = [line.strip() for line in text.casefold().splitlines()] or [""]
+    is_file = GRADERS.search(first) and _FILE.fullmatch(first)
+    return bool(is_file) and not any(map(_FILE.fullmatch, lines))
 
 
 def stands_in(needle: str, text: str) -> bool:
@@ -213,14 +221,14 @@ class Walker:
             self._cover(op.name, text)
         codes: list[tuple[str, str]] | None = None
         even, bare = evened(text), folded(text)
-        is_named = GRADERS.search(bare) and not GRADERS.search(f"{self.prompt}\n{said}")
+        is_named = is_graders(text) and not GRADERS.search(f"{self.prompt}\n{said}")
         for needle, path in self.needles.items():
             if needle in said:
                 continue
             if stands_in(needle, even) or stands_in(needle, bare):
                 is_whole = needle in (even.strip(), bare.strip())
                 why = self._why(op, needle, is_error=is_error, is_honest=is_honest, is_whole=is_whole)
-                if is_named and not is_error and not late and len(needle) >= STRUCTURED:
+                if is_named and not is_error and not late and len(needle) >= STRUCTURED and " " in needle:
                     why = "named"
                 if why:
                     self.hits.append(Hit("", why, needle, path, op, late))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain.audit.facts.data import is_number, leaves, parsed
+from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
 from quintain.audit.facts.generate import fits
 from quintain.audit.facts.variations import NOWHERE
 from quintain.audit.kernel.check import check
@@ -20,7 +20,7 @@ from quintain.audit.kernel.registry import relation
 from ._drift_words import show
 from ._leak_places import TEACHES
 from ._leak_reading import CURIOUS, base_of
-from ._same_scripts import marked, seems_to_read
+from ._same_scripts import seems_to_read
 
 FULL = 1.0
 MAX_LEAVES = 4
@@ -44,29 +44,25 @@ def pays_for_a_key(records: Sequence[Record], evidence: Evidence) -> bool:
 def undeclared_keys(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no value outside an enum is answered with what the verdict wants."""
     readers = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
-    places = [(tool, name) for tool in readers for name, schema in tool.properties.items() if schema.get("enum")]
+    enums = [(tool, name, schema) for tool in readers for name, schema in tool.properties.items() if is_dict(schema)]
     words = [text for word in CURIOUS if word.isalpha() for text in (word, f"_{word}")]
-    task = ctx.tasks[0]
-    for tool, name in places:
-        offered = tool.properties[name]["enum"]
+    start = reset(ctx.tasks[0])
+    for tool, name, offered in [(tool, name, schema["enum"]) for tool, name, schema in enums if schema.get("enum")]:
         ops = [call(tool.name, {**base_of(ctx, tool), name: word}) for word in words if word not in offered]
-        record = ctx.play(reset(task), *marked(ops))
+        record = ctx.play(start, *ops)
         ctx.count_comparisons(len(ops))
-        for place, op in enumerate(ops):
-            seen = record.at(f"step {place}")
-            for value in [leaf for _, leaf in leaves(parsed(seen.value))][: 0 if seen.is_error else MAX_LEAVES]:
-                for act, other in _handed_in(ctx, value):
-                    probes = [
-                        Probe((reset(task), *steps, score()))
-                        for steps in ((op.marked("read"), act.marked("call")), (other.marked("call"),))
-                    ]
-                    if pays_for_a_key(ctx.play_all(probes), Evidence("", data=[name, offered])):
-                        yield show(
-                            ctx, f"{tool.name} shows what is paid for the {name} {op.value[name]!r}", pays_for_a_key,
-                            *probes, data=[name, offered], marks=("read", "call", "score"), part="H",
-                            expected=f"an error: {name} is none of its choices", observed=seen.value, teaches=TEACHES,
-                        )  # fmt: skip
-                        return
+        shown = [(op, seen) for op, seen in zip(ops, record.seen[1:], strict=False) if not seen.is_error]
+        held = [(op, leaf) for op, seen in shown for _, leaf in [*leaves(parsed(seen.value))][:MAX_LEAVES]]
+        for op, act, other in [(op, *pair) for op, leaf in held for pair in _handed_in(ctx, leaf)]:
+            ways = ((op.marked("read"), act.marked("call")), (other.marked("call"),))
+            probes, data = [Probe((start, *way, score())) for way in ways], [name, offered]
+            if pays_for_a_key(ctx.play_all(probes), Evidence("", data=data)):
+                yield show(
+                    ctx, f"{tool.name} shows what is paid for the {name} {op.value[name]!r}", pays_for_a_key, *probes,
+                    data=data, marks=("read", "call", "score"), part="H", observed=act.value, teaches=TEACHES,
+                    expected=f"an error: {name} is none of its choices",
+                )  # fmt: skip
+                return
 
 
 def _handed_in(ctx: AuditContext, value: Any) -> Iterator[tuple[Op, Op]]:

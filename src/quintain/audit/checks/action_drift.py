@@ -279,6 +279,9 @@ def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
     return None
 
 
+_NONE = r"(?i:unknown|invalid|unsupported|no such|unrecogni[sz]ed)"
+
+
 @relation
 def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
     """Each value that an enum offers is refused as unknown, in words other than those for a value outside it."""
@@ -286,7 +289,7 @@ def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
     for record in records:
         said = {op.value[name]: record.at(op.mark) for op in record.ops if op.mark}
         texts = {value: text_of(seen) for value, seen in said.items()}
-        about = all(name in texts[one] and str(one) in texts[one] and INVALID.search(texts[one]) for one in offered)
+        about = all(re.search(rf"{_NONE}\W+{name}\W+{re.escape(str(one))}\b", texts[one]) for one in offered)
         forms = {texts[one].replace(str(one), "?") for one in offered}
         is_refused = about and all(seen.is_error for seen in said.values())
         if not is_refused or texts[NOWHERE[0]].replace(NOWHERE[0], "?") in forms:
@@ -297,8 +300,8 @@ def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
 def _unusable(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
     """Returns a finding for a tool that refuses all values of an enum, at each start and end."""
     for name in tool.required:
-        schema: Any = tool.properties.get(name, {})
-        offered: list[Any] = list(schema.get("enum") or ())
+        schema = tool.properties.get(name)
+        offered: list[Any] = list(schema.get("enum") or ()) if is_dict(schema) else []
         base = valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
         ops = [call(tool.name, {**base, name: one}, mark=f"call {place}") for place, one in enumerate(offered)]
         ops.append(call(tool.name, {**base, name: NOWHERE[0]}, mark="stranger"))
