@@ -26,10 +26,9 @@ TASKS, PAIRS = 4, 6
 ANSWERED, FIELDS = 8, 6
 """Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
-    "grows": "is paid, and twice is paid more",
-    "makes_good": "costs something, and twice costs less",
+    "grows": "is paid, and twice is paid more", "makes_good": "costs something, and twice costs less",
     "is_free": "costs something once, and nothing any more, though it is counted",
-}
+}  # fmt: skip
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=56)
@@ -174,10 +173,9 @@ def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str
         for spoilt in ({name: item for name, item in choices.items() if item is not None}, gone):
             for pair in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
                 yield (
-                    place,
-                    *pair,
+                    place, *pair,
                     [_spoilt(op, {name: spoilt[name] for name in some}) for some in (pair[:1], pair[1:], pair)],
-                )
+                )  # fmt: skip
 
 
 def _other_choice(schema: Any, value: Any) -> Any:

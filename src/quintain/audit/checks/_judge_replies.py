@@ -133,10 +133,9 @@ _BAD_WITH_START: tuple[Form, ...] = (
     ("{start}un{small}", "a word that ends like the good one"),
 )
 _MIXED: tuple[Form, ...] = (
-    ("{yes} and {no}", "both verdicts"),
-    ("{no}. {yes}.", "both verdicts, the good one last"),
+    ("{yes} and {no}", "both verdicts"), ("{no}. {yes}.", "both verdicts, the good one last"),
     ("{yes} or {no}? I cannot tell.", "both verdicts in a question"),
-)
+)  # fmt: skip
 
 
 def _filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
