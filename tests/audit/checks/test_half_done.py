@@ -86,6 +86,27 @@ class Says(Stops):
     said = "cell {} is not free; the cells so far are filled"
 
 
+class Pawn(Row):
+    """A pawn goes on until something is in its way."""
+
+    def reset(self, task, seed):
+        self.at = 0
+        return super().reset(task, seed)
+
+    def list_cells(self):
+        return {"pawn": {"at": self.at, "next": self.at + 1}}
+
+    def fill(self, last):
+        for number in range(1, last + 1):
+            if self.cells.get(number) != "":
+                raise ToolError("blocked")
+            self.at = number
+        return "done"
+
+    def score(self):
+        return float(self.at == self.task and self.cells[self.task + 1] == "shut")
+
+
 class Counts(Row):
     """A refused call is counted."""
 
@@ -228,7 +249,7 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Stops", "fill refuses a call and has done a part of it"),
         ("Never", "send says that it is done and is paid for, but moves nothing"),
         ("Old", "find_books does not show what rename brought until the state is saved and restored"),
-        *((name, "") for name in ("Row", "Says", "Counts", "Bank", "Waits", "Shelf")),
+        *((name, "") for name in ("Row", "Says", "Pawn", "Counts", "Bank", "Waits", "Shelf")),
     ],
 )
 def test_calls_that_do_a_part_of_their_work_are_proven(subject: Path, name: str, title: str) -> None:

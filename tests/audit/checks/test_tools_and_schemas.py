@@ -113,6 +113,15 @@ class Pressed(Shed):
         return [["set_lamp", {"hard": True}], *super().oracle(task)[1:]]
 
 
+class Toggled(Flips):
+    """The tool says that it toggles."""
+
+    TOOLS = [
+        tool("set_lamp", "Toggle the lamp.", lit={"type": "boolean"}) if one["name"] == "set_lamp" else one
+        for one in Shed.TOOLS
+    ]
+
+
 class Pallets(Shed):
     """Many nails ask for an argument that the schema does not have."""
 
@@ -195,7 +204,7 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Codes", "get_town refuses every town that its schema offers"),
         ("Zeros", "get_town answers for a town that its schema does not have as if it did"),
         ("FromZero", "drop_note takes another number than write_note returns"),
-        *((name, "") for name in ("Shed", "Pressed", "Full", "Counted", "Queue")),
+        *((name, "") for name in ("Shed", "Pressed", "Toggled", "Full", "Counted", "Queue")),
     ],
 )
 def test_tools_that_contradict_their_schema_are_proven(subject: Path, name: str, title: str) -> None:
