@@ -143,7 +143,7 @@ def _others(ctx: AuditContext, op: Op) -> Iterator[Op]:
     """Yields the call with one argument changed; tools that run code may stop anywhere."""
     tool = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     given: dict[str, Any] = op.value
-    if tool is None or any(map(COMMANDS.search, given)):
+    if tool is None or any(COMMANDS.search(name) for name in given if name != "source"):  # Money has a source, too.
         return
     found = [(name, one) for name, value in given.items() for one in other_values(ctx, tool, name, value=value)]
     yield from (call(op.name, {**given, name: one}) for name, one in in_turn(found, lambda pair: pair[0])[:MAX_CALLS])
