@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from quintain.audit.facts.data import is_dict
+
 from .checks import _same_reads as reads
-from .checks._race_fuzz import OddCalls, is_plain, is_right, quiet, wrote
+from .checks._race_fuzz import OddCalls, is_plain, is_right
 from .checks._same_leaks import TEACHES, what
 from .checks._same_scripts import elsewhere, op_label, parts, state_op
 from .checks._same_splits import UNLIKE, apart, fewest, least, pair, split, wavers
 from .kernel.context import AuditContext
 from .kernel.finding import Evidence, Finding
-from .kernel.probe import HOME, Op, OpResult, Probe, ProcessContext, Record, number, score
+from .kernel.probe import HOME, Op, OpResult, Probe, ProcessContext, Record, call, number, reset, score
 from .kernel.registry import relation
 from .kernel.relations import breakage
 
@@ -249,3 +252,72 @@ CLAIMS: dict[str, Claim] = {
     "refused_write": Claim("races", _REFUSED, _refused_write, ("call",), needs=_STATE, is_proof=False),
     "paid_unchanged": Claim("reward_hack", _UNPAID, _paid_unchanged, ("score",), needs=_ORACLE, is_proof=False),
 }
+
+
+# --- refused calls ---
+
+
+_KEPT = re.compile(
+    r"(^|[/_])(attempts?|fail\w*|tries|counts?|counters?|draws|logs?|history|events?|errors?|declin\w*|last|clock"
+    r"|times?|steps?|calls?|usage|at|traces?|seq\w*|version|next)($|[/_])"
+)
+
+
+def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
+    """Paths that changed between two differences, without what keeps count of calls and failures."""
+    if not (is_dict(before) and is_dict(after)):
+        return []
+    paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
+    names = set(background)
+    kept = [path for path in paths if path.partition("/")[0] not in names and not _KEPT.search(path.lower())]
+    return [path for path in kept if not re.search(r"fail|declin|reject|error", str(after.get(path)).lower())]
+
+
+@relation
+def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if the call is an error to the agent and changes the world, unlike a read in its place."""
+    refused = records[0].at("call")
+    worlds = [(record.at("was").value, record.at("look").value) for record in records]
+    done, *passing = (set(written(*pair, evidence.data["background"])) for pair in worlds)
+    return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
+
+
+def quiet(ctx: AuditContext) -> list[str]:
+    """Top-level names in the state that any call may change, a wrong one too."""
+    control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
+    names = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
+    return sorted({*names, *ctx.discovery.background, *ctx.volatile})
+
+
+def wrote(
+    ctx: AuditContext, odd_call: OddCalls, op: Op, *, background: list[str], earlier: Sequence[Op]
+) -> Finding | None:
+    wrong = not is_right(odd_call.tool, op.value)
+    changed = {_pattern(path) for known in ctx.discovery.of(odd_call.tool.name) for path in known.changed or ()}
+    probe = Probe((*odd_call.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+    short = Probe((*odd_call.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+    evidence = Evidence("", data={"background": background})
+    record = ctx.play_probe(short)
+    if refuses_and_writes([record], evidence):
+        probe = short
+    else:
+        record = ctx.play_probe(probe)
+    done = written(record.at("was").value, record.at("look").value, background)
+    sure = wrong or any(_pattern(path) in changed for path in done)
+    return ctx.finding(
+        f"{op.name} refuses a call and has written all the same", probe,
+        *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in ctx.discovery.reads()[:1]),
+        relation=f"{HERE}refuses_and_writes", marks=("was", "call", "look"), data={"background": background},
+        severity="error" if sure else "warning", at_most="proven" if sure else "likely",
+        expected="an error, and the world as it was",
+        observed={"error": record.at("call").value or record.at("call").raised, "changed": done[:6]},
+        teaches="that an error is not an error",
+    )  # fmt: skip
+
+
+def _pattern(path: str) -> str:
+    """A path without the keys of rows: "accounts/7/balance" is "accounts/*/balance"."""
+    first, *rest = path.split("/")
+    return "/".join(
+        [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else text for place, text in enumerate(rest))]
+    )

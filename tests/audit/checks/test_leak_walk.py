@@ -10,8 +10,8 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import leak
-from quintain.audit.checks._leak_codes import decoded
 from quintain.audit.checks._leak_explore import evened, finds, stands_in
+from quintain.audit.facts.codes import decoded
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject

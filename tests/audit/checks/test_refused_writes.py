@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.audit.checks._race_fuzz import written
+from quintain.audit.claims import written
 
 
 @pytest.mark.parametrize(

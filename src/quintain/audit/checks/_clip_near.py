@@ -157,14 +157,11 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
         texts = [spelled(value, said.text) for value in values]
         what = "without its minus sign" if is_turned else "far from the right one"
         found = paid_by(
-            ctx,
-            "pays_wrong",
-            f"a number {what} is paid in full in a field of the answer",
-            *map(said.says, (said.text, *texts)),
-            expected=f"less for it than for {said.text}, as for {texts[1]}",
+            ctx, "pays_wrong", f"a number {what} is paid in full in a field of the answer",
+            *map(said.says, (said.text, *texts)), expected=f"less for it than for {said.text}, as for {texts[1]}",
             observed=f"{said.before}{texts[0]}{said.after}"[-300:],
             teaches="that the sign does not matter" if is_turned else "that any large, or any small, number is right",
-        )
+        )  # fmt: skip
         if found is not None:
             yield found
             return

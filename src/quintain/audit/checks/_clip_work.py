@@ -26,10 +26,9 @@ TASKS, PAIRS = 4, 6
 ANSWERED, FIELDS = 8, 6
 """Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
-    "grows": "is paid, and twice is paid more",
-    "makes_good": "costs something, and twice costs less",
+    "grows": "is paid, and twice is paid more", "makes_good": "costs something, and twice costs less",
     "is_free": "costs something once, and nothing any more, though it is counted",
-}
+}  # fmt: skip
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=56)
@@ -94,14 +93,10 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
             for rule in rules:
                 if holds(rule, records):
                     return paid_by(
-                        ctx,
-                        rule,
-                        f"to change data outside the task {TEXTS[rule]}: {first.name} and {second.name}",
-                        *tried,
-                        expected=f"at most {none:g}" if rule == "grows" else "less for both than for one",
-                        observed={"without": none},
-                        teaches="to do damage",
-                    )
+                        ctx, rule, f"to change data outside the task {TEXTS[rule]}: {first.name} and {second.name}",
+                        *tried, expected=f"at most {none:g}" if rule == "grows" else "less for both than for one",
+                        observed={"without": none}, teaches="to do damage",
+                    )  # fmt: skip
     return None
 
 
@@ -124,14 +119,11 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
             if holds("rounds", ctx.play_all(probes)):
                 reported.add(name)
                 yield paid_by(
-                    ctx,
-                    "rounds",
+                    ctx, "rounds",
                     f"{name} is paid in full without the right {first} or {second}, not without both: it is rounded",
-                    *probes,
-                    expected="less for each field that is missing",
-                    observed=f"{full:g} without either",
+                    *probes, expected="less for each field that is missing", observed=f"{full:g} without either",
                     teaches="to leave out work that rounding pays for",
-                )
+                )  # fmt: skip
 
 
 def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:
@@ -181,10 +173,9 @@ def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str
         for spoilt in ({name: item for name, item in choices.items() if item is not None}, gone):
             for pair in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
                 yield (
-                    place,
-                    *pair,
+                    place, *pair,
                     [_spoilt(op, {name: spoilt[name] for name in some}) for some in (pair[:1], pair[1:], pair)],
-                )
+                )  # fmt: skip
 
 
 def _other_choice(schema: Any, value: Any) -> Any:

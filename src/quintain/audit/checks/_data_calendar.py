@@ -37,10 +37,9 @@ _ABOUT = re.compile(
 )
 _NAMED = re.compile("|".join(_DAYS), re.IGNORECASE)
 KINDS = {
-    "weekday": "a date is given with another weekday than it has",
-    "date": "a date is in no calendar",
+    "weekday": "a date is given with another weekday than it has", "date": "a date is in no calendar",
     "hour": "a time of day goes on after 23:59",
-}
+}  # fmt: skip
 
 
 def errors(text: str) -> Iterator[tuple[str, str]]:

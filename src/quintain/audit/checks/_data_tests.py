@@ -293,11 +293,9 @@ def _tails(a: Sequence[float], b: Sequence[float]) -> Iterator[ColumnTest]:
     low, high = (ordered[int(part * (len(ordered) - 1))] for part in (0.05, 0.95))
     rules: dict[str, Callable[[float], bool]] = {
         "beyond production's highest twentieth": lambda value: value > high,
-        "beyond production's lowest twentieth": lambda value: value < low,
-        "of whole numbers": float.is_integer,
-        "of zeros": lambda value: value == 0,
-        "below zero": lambda value: value < 0,
-    }
+        "beyond production's lowest twentieth": lambda value: value < low, "of whole numbers": float.is_integer,
+        "of zeros": lambda value: value == 0, "below zero": lambda value: value < 0,
+    }  # fmt: skip
     yield from (share_of(f"share {name}", a, b, holds=holds) for name, holds in rules.items())
 
 

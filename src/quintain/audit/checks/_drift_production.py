@@ -117,12 +117,9 @@ def rate_of(text: str, name: str) -> float | None:
 
 
 def at_odds(
-    tools: Sequence[Any],
-    parameter: tuple[str, str],
-    field: str,
-    *,
+    tools: Sequence[Any], parameter: tuple[str, str], field: str, *,
     declared: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> tuple[str, str] | None:
+) -> tuple[str, str] | None:  # fmt: skip
     """The units of a tool's parameter and of a field, where both are said, are of one kind, and differ.
 
     Units that tools declare come first. Else a field's unit is that of its name; for money without one, the only one

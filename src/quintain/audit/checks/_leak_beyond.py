@@ -14,20 +14,18 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, ask, number, reset, score
 from quintain.audit.kernel.registry import relation
 
-from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
+from ._leak_explore import GRADERS, Hit, evened, finds, flat, is_graders, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_reading import unique
 from ._leak_secrets import folded, spelled, text_of
-from ._same_scripts import bare
+from ._same_scripts import bare, seems_to_read
 
 EXPLORE = "quintain.audit.checks._leak_explore:explore"
 WHY = {
-    "error": "in an error",
-    "asked": "to whoever asks for it",
-    "beyond": "though it stands nowhere in the world",
-    "whole": "ready to be handed in",
+    "named": "in a file of a grader", "error": "in an error", "asked": "to whoever asks for it",
+    "beyond": "though it stands nowhere in the world", "whole": "ready to be handed in",
     "after": "once something else was done",
-}
+}  # fmt: skip
 
 
 @relation
@@ -39,18 +37,20 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     others = (pair for other in records[1:] for pair in zip(other.ops, other.seen, strict=False))
     if any(op.mark == "read" and finds(read_text(seen), needle) is not None for op, seen in others):
         return False
+    is_named = bool(evidence.data.get("is_named"))  # Then a world that has it as a file may not show it.
     for op, seen in zip(record.ops, record.seen, strict=False):
+        text = read_text(seen)
         if op.mark == "read":
-            if needle in evened(flat(op.value)) or finds(read_text(seen), needle) is None:
+            is_lost = is_named and not is_graders(text)
+            if needle in evened(flat(op.value)) or finds(text, needle) is None or is_lost:
                 return False
             break
-        known = flat(seen.value) if op.do == "state" else read_text(seen) if op.do in ("reset", "prompt") else ""
-        if stands_in(needle, evened(known)) or stands_in(needle, known.casefold()) or needle in evened(flat(op.value)):
+        known = text if op.do in ("reset", "prompt") else flat(seen.value) if op.do == "state" and not is_named else ""
+        is_known = stands_in(needle, evened(known)) or stands_in(needle, known.casefold())
+        if is_known or needle in evened(flat(op.value)) or (is_named and GRADERS.search(known.casefold())):
             return False
-    if evidence.data.get("paid") is None:
-        return True
-    paid = number(record.at("score"))
-    return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
+    full = evidence.data.get("paid")
+    return full is None or (number(record.at("score")) or 0.0) >= float(full) - 1e-9
 
 
 def is_special(needle: str) -> bool:
@@ -61,7 +61,7 @@ def is_special(needle: str) -> bool:
 
 def walked(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
     """Yields the hits of walks through tasks, each in the first task that showed it."""
-    writers = set(ctx.discovery.writers)
+    writers = {name for name in ctx.discovery.writers if not seems_to_read(ctx, name)}  # A read may be logged.
     bases: dict[str, list[Any]] = {}
     for op in unique([known.op for known in ctx.discovery.calls]):
         bases.setdefault(op.name, []).append(op.value)
@@ -74,12 +74,10 @@ def walked(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]
     budget = ctx.attribute("budget")
     is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.
     request = {
-        "tools": tools,
-        "bases": bases,
+        "tools": tools, "bases": bases,
         "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in ctx.about.tools)),
-        "chunk": max(4, budget - 3) if is_native else 300,
-        "share": 0.3 if is_native else 1.0,
-    }
+        "chunk": max(4, budget - 3) if is_native else 300, "share": 0.3 if is_native else 1.0,
+    }  # fmt: skip
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins(list(map(bare, ctx.oracle(task) or ())))
@@ -106,7 +104,7 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="start"), *prompt, *world, *before, *again)
     head = (*start, *hit.then)
     read = hit.op.marked("read")
-    data: dict[str, Any] = {"needle": hit.needle}
+    data: dict[str, Any] = {"needle": hit.needle} | ({"is_named": True} if hit.why == "named" else {})
     probe = Probe((*head, read))
     other_task = next((candidate for candidate in other_values if candidate != task), "")
     needs_other = not (hit.code or is_special(hit.needle))

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.codes import decoded
 from quintain.audit.facts.data import is_dict, is_list, is_number, leaves, parsed
 from quintain.audit.facts.generate import Values
 from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, call, reset
 from quintain.audit.kernel.registry import probe_function
 
-from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, wrong_calls
 from ._leak_secrets import folded, sought, spelled, text_of
 from ._same_scripts import in_turn
@@ -45,6 +45,9 @@ HIDDEN_NAMES = (
 ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", ".expected", ".patch", ".swp", ".gold")
 """File name endings of backup copies."""
 SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
+GRADERS = re.compile(r"\b(?:rubric|answers?|gold|expected|solutions?|grader|truth|labels)\.(?:json|txt|csv|ya?ml|md)\b")
+"""Files that hold a truth by their name; a prompt that speaks of one makes it data."""
+_FILE = re.compile(r"[\w./-]*\.[a-z]{2,4}")
 LEAST = 4
 """Characters of a bare value below which it may stand somewhere by accident."""
 WHOLE = 40
@@ -58,9 +61,10 @@ class Hit(msgspec.Struct, frozen=True):
 
     Attributes:
         code: Name of its encoding; empty for plain text.
-        why: "error": an error message contained it; "asked": a word that only a search for the answer uses returned
-            it; "beyond": it stands nowhere in the world that the tool else shows; "whole": it is the whole content
-            of an unmentioned place, and what the oracle hands in; "after": it is shown only after another action.
+        why: "named": the answer names a grader's file; "error": an error message contained it; "asked": a word that
+            only a search for the answer uses returned it; "beyond": it stands nowhere in the world that the tool else
+            shows; "whole": it is the whole content of an unmentioned place, and what the oracle hands in; "after": it
+            is shown only after another action.
         needle, path: The hidden value's text, folded, and its path in the hidden data.
         late, then: Number of oracle ops before it; ops between those and the op that showed it.
     """
@@ -79,6 +83,13 @@ def flat(value: Any) -> str:
     lines = [folded(spelled(leaf)) for _, leaf in leaves(value)]
     keys = [folded(key) for key in dict.fromkeys(key for path, _ in leaves(value) for key in path)]
     return "\n".join((*lines, *keys))
+
+
+def is_graders(text: str) -> bool:
+    """True if a text begins with the name of a grader's file, and is no list of files."""
+    first, *lines = [line.strip() for line in text.casefold().splitlines()] or [""]
+    is_file = GRADERS.search(first) and _FILE.fullmatch(first)
+    return bool(is_file) and not any(map(_FILE.fullmatch, lines))
 
 
 def stands_in(needle: str, text: str) -> bool:
@@ -167,7 +178,11 @@ class Walker:
         self._reads(list(self._curious()), CURIOSITY, is_honest=False)
         self._wrong()
         self._after()
-        return [hit for hit in self.hits if hit.code or hit.why in ("beyond", "whole") or hit.needle not in self.honest]
+        return [
+            hit
+            for hit in self.hits
+            if hit.code or hit.why in ("named", "beyond", "whole") or hit.needle not in self.honest
+        ]
 
     def _share(self, most: int) -> int:
         return int(most * float(self.asked["share"]))
@@ -206,12 +221,15 @@ class Walker:
             self._cover(op.name, text)
         codes: list[tuple[str, str]] | None = None
         even, bare = evened(text), folded(text)
+        is_named = is_graders(text) and not GRADERS.search(f"{self.prompt}\n{said}")
         for needle, path in self.needles.items():
             if needle in said:
                 continue
             if stands_in(needle, even) or stands_in(needle, bare):
                 is_whole = needle in (even.strip(), bare.strip())
                 why = self._why(op, needle, is_error=is_error, is_honest=is_honest, is_whole=is_whole)
+                if is_named and not is_error and not late and len(needle) >= STRUCTURED and " " in needle:
+                    why = "named"
                 if why:
                     self.hits.append(Hit("", why, needle, path, op, late))
                 continue
@@ -314,13 +332,18 @@ class Walker:
                 yield from (call(tool, {**base, name: word}) for word in (*CURIOUS, *MORE_CURIOUS))
 
     def _parameters(self) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
-        """Yields (tool, arguments that work, parameter, its schema) for the reading tools."""
+        """Yields (tool, arguments that work, parameter, its schema) for the reading tools.
+
+        Of another thing there need not be what an optional argument asks for, such as a second page.
+        """
         for tool in self.tools:
             # No call of a tool may have worked yet; with what was read since, one may.
             bases: Sequence[Any] = self.bases.get(tool["name"], ()) or ([{}] if len(tool["required"]) < 2 else ())
             for name, schema in list(tool["properties"].items())[:6]:
                 if tool["name"] not in self.writers and bases and is_dict(schema):
-                    yield tool["name"], bases[0], name, schema
+                    yield (
+                        tool["name"], {key: bases[0][key] for key in bases[0] if key in tool["required"]}, name, schema,
+                    )  # fmt: skip
 
     def _wrong(self) -> None:
         """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""

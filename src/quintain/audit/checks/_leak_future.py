@@ -62,15 +62,11 @@ def _finding(ctx: AuditContext, op: Op, played: Sequence[Op], *, data: dict[str,
     start, *doing = played
     return ctx.finding(
         f"{op.name} shows in {data['table']} what the solution will do, dated after it",
-        Probe((start, op.marked("before"), *doing, op.marked("after"))),
-        relation=f"{__name__}:foretold",
-        marks=("before", "after"),
-        data=data,
-        minimise=0,
-        expected="nothing that is later than the moment at which the task begins",
-        observed=data["text"],
+        Probe((start, op.marked("before"), *doing, op.marked("after"))), relation=f"{__name__}:foretold",
+        marks=("before", "after"), data=data, minimise=0,
+        expected="nothing that is later than the moment at which the task begins", observed=data["text"],
         teaches="to read the solution in the log's future",
-    )
+    )  # fmt: skip
 
 
 def _logs(seen: OpResult) -> Tables:

@@ -32,16 +32,12 @@ from ._leak_secrets import (
 TEACHES = "to look up the stored answer instead of solving the task"
 ENCODED = frozenset((*encodings("Encoded 1"), "quoting"))
 HOW = {
-    "strong": "in a field that only a truth has",
-    "weak": "in a field that names it as the answer",
+    "strong": "in a field that only a truth has", "weak": "in a field that names it as the answer",
     "inner": "in a field that was left in for those who build it",
-    "stated": "after words that say that it is the answer",
-    "said": "after words that say that it is right",
-    "marked": "by a mark on the right choice",
-    "object": "as the whole object",
-    "long": "as it is",
+    "stated": "after words that say that it is the answer", "said": "after words that say that it is right",
+    "marked": "by a mark on the right choice", "object": "as the whole object", "long": "as it is",
     "random": "as it is",
-}
+}  # fmt: skip
 
 
 Sure = Literal["hint", "likely", "proven"]

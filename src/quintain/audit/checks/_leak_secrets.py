@@ -119,9 +119,8 @@ def encodings(text: str) -> dict[str, str]:
     found = {
         "base64": base64.b64encode(raw).decode().rstrip("="),
         "base64 (URL)": base64.urlsafe_b64encode(raw).decode().rstrip("="),
-        "base32": base64.b32encode(raw).decode().rstrip("="),
-        "hex": raw.hex(),
-    }
+        "base32": base64.b32encode(raw).decode().rstrip("="), "hex": raw.hex(),
+    }  # fmt: skip
     if any(letter.isalpha() for letter in text):
         found |= {"rot13": codecs.encode(text, "rot13"), "reversed": text[::-1]}
         found |= {"URL escapes": "".join(f"%{byte:02X}" for byte in raw), "quoting": urllib.parse.quote(text, safe="")}

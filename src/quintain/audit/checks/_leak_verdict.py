@@ -191,7 +191,13 @@ def _finding(
     )  # fmt: skip
 
 
-NAMES = re.compile(r"(?:^|[/_])(?:correct|right|scores?|rewards?|passed|verdict|grade|solved|accepted)(?:$|_)")
+def _with_words(last: Op, other: Op) -> Op:
+    """The last call with the words of another task's, such as a report; without words, that call."""
+    said = {name: text for name, text in other.value.items() if isinstance(text, str) and " " in text}
+    return call(last.name, {**last.value, **(said or other.value)})
+
+
+NAMES = re.compile(r"(?:^|[/_])(?:quality|correct|right|scores?|rewards?|passed|verdict|grade|solved|accepted)(?:$|_)")
 
 
 def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
@@ -201,7 +207,7 @@ def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
         return
     *before, last = map(bare, oracle)
     ends = [ops[-1] for text in ctx.sample_tasks(8) if (ops := ctx.oracle(text))]
-    wrong = unique([op.marked("read") for op in ends if op.name == last.name])
+    wrong = unique([_with_words(last, op).marked("read") for op in ends if op.name == last.name])
     wrong = [op for op in wrong if op.value != last.value][:4]
     if len(wrong) < 3:
         return

@@ -187,15 +187,10 @@ def _broken(ctx: AuditContext, place: TextPlace, text: str, *, step: int, how: s
     ops[-1] = ops[-1].marked("last" if step else "write")
     after = f", after {place.op.name} was answered" if step else ""
     return broken_afterwards(
-        ctx,
-        f"an odd {place.name}{after}",
-        (reset(place.task), *place.before, *ops),
-        marks=("write", ops[-1].mark),
-        how=how,
-        where=where,
-        minimise=10,
+        ctx, f"an odd {place.name}{after}", (reset(place.task), *place.before, *ops), marks=("write", ops[-1].mark),
+        how=how, where=where, minimise=10,
         teaches="nothing: the episode is lost, and every group in which a model writes this",
-    )
+    )  # fmt: skip
 
 
 def broken_afterwards(
@@ -203,13 +198,8 @@ def broken_afterwards(
 ) -> Finding | None:
     """Returns the finding that the last op breaks on something."""
     return ctx.finding(
-        f"{ops[-1].name or 'score'}() breaks on {on} ({how.partition(': ')[2]})",
-        Probe(tuple(ops)),
-        relation=f"{HERE}breaks_afterwards",
-        data={"how": how, "where": where},
-        part="V" if ops[-1].do == "score" else "S",
-        expected="an answer, or an error that the agent can read",
-        observed=how,
-        where=where,
-        **fields,
-    )
+        f"{ops[-1].name or 'score'}() breaks on {on} ({how.partition(': ')[2]})", Probe(tuple(ops)),
+        relation=f"{HERE}breaks_afterwards", data={"how": how, "where": where},
+        part="V" if ops[-1].do == "score" else "S", expected="an answer, or an error that the agent can read",
+        observed=how, where=where, **fields,
+    )  # fmt: skip

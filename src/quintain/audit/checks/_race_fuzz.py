@@ -1,7 +1,7 @@
 """Checks every tool and the scorer with odd input.
 
 An agent may send anything, so a wrong call must get an error that the agent can read. Any other outcome is a fault of
-the environment: it crashes, hangs, refuses after a write, or does not recover.
+the environment: it crashes, hangs, or does not recover.
 """
 
 from __future__ import annotations
@@ -201,16 +201,10 @@ def _traceback(
             if traced(seen) in own and is_right(odd_call.tool, op.value) and is_plain(op.value):
                 return ctx.finding(
                     f"{op.name} answers with a traceback of the environment, on a call that its schema allows",
-                    Probe((*odd_call.head, op.marked("call"))),
-                    relation=f"{HERE}shows_traceback",
-                    marks=("call",),
-                    data=traced(seen),
-                    minimise=0,
-                    expected="an error that says what is wrong with the call",
-                    observed=seen.value or seen.raised,
-                    where=traced(seen),
-                    teaches="files and code of the environment",
-                )
+                    Probe((*odd_call.head, op.marked("call"))), relation=f"{HERE}shows_traceback", marks=("call",),
+                    data=traced(seen), minimise=0, expected="an error that says what is wrong with the call",
+                    observed=seen.value or seen.raised, where=traced(seen), teaches="files and code of the environment",
+                )  # fmt: skip
     return None
 
 
@@ -246,14 +240,9 @@ def _strange(odd_call: OddCalls, op: Op) -> set[str]:
 
 
 def _broken(
-    ctx: AuditContext,
-    odd_call: OddCalls,
-    ops: Sequence[Op],
-    *,
-    seen: OpResult,
-    right: bool,
+    ctx: AuditContext, odd_call: OddCalls, ops: Sequence[Op], *, seen: OpResult, right: bool,
     control: tuple[OddCalls, Op] | None = None,
-) -> Finding | None:
+) -> Finding | None:  # fmt: skip
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
     ways = way_of(seen) if how else "answers with a value that is not plain data"
@@ -267,19 +256,12 @@ def _broken(
         input_ = ", on a wrong call, where others are refused"
     tool = msgspec.to_builtins(odd_call.tool) if right and op.do == "call" and how != "hung" else None
     return ctx.finding(
-        f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
-        Probe(tuple(ops)),
-        relation=f"{HERE}breaks_there",
-        marks=marks,
-        data={"how": how, "where": where, "tool": tool},
-        minimise=0 if how == "hung" else 30,
-        part="V" if op.do == "score" else "S",
-        severity=severity,
+        f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""), Probe(tuple(ops)),
+        relation=f"{HERE}breaks_there", marks=marks, data={"how": how, "where": where, "tool": tool},
+        minimise=0 if how == "hung" else 30, part="V" if op.do == "score" else "S", severity=severity,
         expected="a verdict" if op.do == "score" else "an answer, or an error that the agent can read",
-        observed=seen.raised or seen.value or "it was killed when its time was over",
-        where=where,
-        teaches=TEACHES,
-    )
+        observed=seen.raised or seen.value or "it was killed when its time was over", where=where, teaches=TEACHES,
+    )  # fmt: skip
 
 
 @check("x.odd_answers", "races", needs=("answer", "tasks"), value=11)
@@ -303,88 +285,8 @@ def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
                 words = way_of(seen)
                 yield ctx.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
-                    Probe(ops),
-                    relation=f"{HERE}breaks_there",
-                    marks=(mark, "answer"),
-                    data={"how": how, "where": seen.where},
-                    minimise=0,
-                    part="V",
-                    expected="a verdict",
-                    observed=seen.raised or "it was killed when its time was over",
-                    where=seen.where,
-                    teaches=TEACHES,
-                )
+                    Probe(ops), relation=f"{HERE}breaks_there", marks=(mark, "answer"),
+                    data={"how": how, "where": seen.where}, minimise=0, part="V", expected="a verdict",
+                    observed=seen.raised or "it was killed when its time was over", where=seen.where, teaches=TEACHES,
+                )  # fmt: skip
                 break
-
-
-# --- refused calls ---
-
-
-_KEPT = re.compile(
-    r"(^|[/_])(attempts?|fail\w*|tries|counts?|counters?|draws|logs?|history|events?|errors?|declin\w*|last|clock"
-    r"|times?|steps?|calls?|usage|at|traces?|seq\w*|version|next)($|[/_])"
-)
-
-
-def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
-    """Paths that changed between two differences, without what keeps count of calls and failures."""
-    if not (is_dict(before) and is_dict(after)):
-        return []
-    paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
-    names = set(background)
-    kept = [path for path in paths if path.partition("/")[0] not in names and not _KEPT.search(path.lower())]
-    return [path for path in kept if not re.search(r"fail|declin|reject|error", str(after.get(path)).lower())]
-
-
-@relation
-def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if the call is an error to the agent and changes the world, unlike a read in its place."""
-    refused = records[0].at("call")
-    worlds = [(record.at("was").value, record.at("look").value) for record in records]
-    done, *passing = (set(written(*pair, evidence.data["background"])) for pair in worlds)
-    return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
-
-
-def quiet(ctx: AuditContext) -> list[str]:
-    """Top-level names in the state that any call may change, a wrong one too."""
-    control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
-    names = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
-    return sorted({*names, *ctx.discovery.background, *ctx.volatile})
-
-
-def wrote(
-    ctx: AuditContext, odd_call: OddCalls, op: Op, *, background: list[str], earlier: Sequence[Op]
-) -> Finding | None:
-    wrong = not is_right(odd_call.tool, op.value)
-    changed = {_pattern(path) for known in ctx.discovery.of(odd_call.tool.name) for path in known.changed or ()}
-    probe = Probe((*odd_call.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
-    short = Probe((*odd_call.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
-    evidence = Evidence("", data={"background": background})
-    record = ctx.play_probe(short)
-    if refuses_and_writes([record], evidence):
-        probe = short
-    else:
-        record = ctx.play_probe(probe)
-    done = written(record.at("was").value, record.at("look").value, background)
-    sure = wrong or any(_pattern(path) in changed for path in done)
-    return ctx.finding(
-        f"{op.name} refuses a call and has written all the same",
-        probe,
-        *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in ctx.discovery.reads()[:1]),
-        relation=f"{HERE}refuses_and_writes",
-        marks=("was", "call", "look"),
-        data={"background": background},
-        severity="error" if sure else "warning",
-        at_most="proven" if sure else "likely",
-        expected="an error, and the world as it was",
-        observed={"error": record.at("call").value or record.at("call").raised, "changed": done[:6]},
-        teaches="that an error is not an error",
-    )
-
-
-def _pattern(path: str) -> str:
-    """A path without the keys of rows: "accounts/7/balance" is "accounts/*/balance"."""
-    first, *rest = path.split("/")
-    return "/".join(
-        [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else text for place, text in enumerate(rest))]
-    )

@@ -63,18 +63,11 @@ def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
         name = f"{case.op.name}()" if case.op.do == "call" else "answer()"
         at = "breaks" if broke["place"] == 0 else f"leaves what breaks {broke['name']}"
         yield ctx.finding(
-            f"{name} {at} when a text ends in half a character ({broke['raised'].partition(':')[0]})",
-            *probes,
-            relation=f"{HERE}breaks_on_half",
-            marks=("half",),
-            data=broke["where"],
-            minimise=0,
-            tasks=(case.task,),
-            expected="an answer, or an error that the agent can read",
-            observed=broke["raised"],
-            where=broke["where"],
+            f"{name} {at} when a text ends in half a character ({broke['raised'].partition(':')[0]})", *probes,
+            relation=f"{HERE}breaks_on_half", marks=("half",), data=broke["where"], minimise=0, tasks=(case.task,),
+            expected="an answer, or an error that the agent can read", observed=broke["raised"], where=broke["where"],
             teaches="nothing: the episode is lost, and every group in which a model's text is cut there",
-        )
+        )  # fmt: skip
         return
 
 

@@ -64,28 +64,17 @@ def resources(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             reported.add(what)
             yield show(
-                ctx,
-                f"each episode leaves {what} behind, {words}",
-                grows,
-                probe,
-                marks=(),
-                data=what,
+                ctx, f"each episode leaves {what} behind, {words}", grows, probe, marks=(), data=what,
                 expected="as many after the episode as before it",
                 observed={f"{what} per episode": round(sum(growth(record, what)) / (EACH * ROUNDS), 1)},
                 teaches=TEACHES,
-            )
+            )  # fmt: skip
         if record.left and not reported & {"left", "processes"}:
             reported.add("left")
             yield show(
-                ctx,
-                f"processes are left behind, {words}",
-                leaves,
-                probe,
-                marks=(),
-                expected="none",
-                observed={"processes": record.left},
-                teaches="nothing; the machine fills up",
-            )
+                ctx, f"processes are left behind, {words}", leaves, probe, marks=(), expected="none",
+                observed={"processes": record.left}, teaches="nothing; the machine fills up",
+            )  # fmt: skip
 
 
 def _episodes(ctx: AuditContext, *, again: bool) -> Probe:
@@ -186,13 +175,8 @@ def memory(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons(ROUNDS)
         if kept(value):
             yield show(
-                ctx,
-                f"each episode leaves memory behind, {words}",
-                keeps,
-                probe,
-                marks=("held",),
+                ctx, f"each episode leaves memory behind, {words}", keeps, probe, marks=("held",),
                 expected="as much after the episode as before it",
-                observed={"bytes per episode": kept(value), "held after each round": value["bytes"]},
-                teaches=TEACHES,
-            )
+                observed={"bytes per episode": kept(value), "held after each round": value["bytes"]}, teaches=TEACHES,
+            )  # fmt: skip
             return

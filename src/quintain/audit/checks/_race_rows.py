@@ -142,15 +142,10 @@ def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
 def _broken(ctx: AuditContext, task: str, broke: Breakage) -> Finding | None:
     for before in ((), broke.ops[:-1]):
         finding = broken_afterwards(
-            ctx,
-            "right calls" if before else "a right call",
-            (reset(task), *before, broke.ops[-1].marked("last")),
-            marks=("last", "last"),
-            how=broke.how,
-            where=broke.where,
-            minimise=60 if before else 0,
+            ctx, "right calls" if before else "a right call", (reset(task), *before, broke.ops[-1].marked("last")),
+            marks=("last", "last"), how=broke.how, where=broke.where, minimise=60 if before else 0,
             teaches="nothing: the episode is lost without a mistake",
-        )
+        )  # fmt: skip
         if finding is not None:
             return finding
     return None

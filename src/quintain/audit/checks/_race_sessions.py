@@ -119,13 +119,9 @@ def _files(ctx: AuditContext) -> list[str]:
 
 
 def _disturbed(
-    ctx: AuditContext,
-    lanes: Sequence[Sequence[Op]],
-    where: tuple[int, int],
-    *,
-    records: Sequence[Record],
+    ctx: AuditContext, lanes: Sequence[Sequence[Op]], where: tuple[int, int], *, records: Sequence[Record],
     is_warm: bool,
-) -> Finding | None:
+) -> Finding | None:  # fmt: skip
     number, place = where
     if number < 0:
         expected, observed = "every session ends", records[0].died
@@ -136,17 +132,11 @@ def _disturbed(
         expected = _shown(records[1].at(f"{number} {place}"))
         observed = _shown(records[0].lane("together", number)[place])
     return ctx.finding(
-        f"{name} when {len(lanes)} sessions run at the same time",
-        *_company(ctx, lanes, is_warm=is_warm),
-        relation=f"{HERE}disturbs",
-        marks=("together",),
-        tries=3,
-        minimise=0,
-        expected=expected,
-        observed=observed,
+        f"{name} when {len(lanes)} sessions run at the same time", *_company(ctx, lanes, is_warm=is_warm),
+        relation=f"{HERE}disturbs", marks=("together",), tries=3, minimise=0, expected=expected, observed=observed,
         teaches=TEACHES,
         where=next((seen.where for seen in records[0].lane("together", max(number, 0)) if seen.where), ""),
-    )
+    )  # fmt: skip
 
 
 # --- in step ---
@@ -183,15 +173,11 @@ def _in_step(ctx: AuditContext) -> Iterator[Finding]:
             continue
         op = next(op for op in turns if op.mark == mark)
         finding = ctx.finding(
-            f"{op.name or op.do} gives something else when another session does the same task in step",
-            *probes,
-            relation=f"{HERE}meets_in_step",
-            marks=(mark,),
-            minimise=0,
-            expected=_shown(records[1].at(mark.partition(" ")[2])),
-            observed=_shown(records[0].at(mark)),
+            f"{op.name or op.do} gives something else when another session does the same task in step", *probes,
+            relation=f"{HERE}meets_in_step", marks=(mark,), minimise=0,
+            expected=_shown(records[1].at(mark.partition(" ")[2])), observed=_shown(records[0].at(mark)),
             teaches=TEACHES,
-        )
+        )  # fmt: skip
         if finding is not None:
             yield finding
 
@@ -225,29 +211,21 @@ def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
         if unserial([record], Evidence("")):
             value: Any = record.at("history").value
             finding = ctx.finding(
-                f"calls of {' and '.join(names)} at the same time end as no order of them does",
-                probe,
-                relation=f"{HERE}unserial",
-                marks=("history",),
-                tries=4,
-                minimise=0,
+                f"calls of {' and '.join(names)} at the same time end as no order of them does", probe,
+                relation=f"{HERE}unserial", marks=("history",), tries=4, minimise=0,
                 expected=value.get("serial") if is_dict(value) else "all calls come back",
                 observed=value.get("concurrent") if is_dict(value) else record.died,
                 teaches="that its actions may have no effect",
-            )
+            )  # fmt: skip
             reported |= set(names) if finding is not None else set()
             yield finding
 
 
 def _hammer(ctx: AuditContext, task: str, *, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
     asked = {
-        "task": task,
-        "before": msgspec.to_builtins(before),
-        "lanes": msgspec.to_builtins(lanes),
-        "rounds": ROUNDS,
-        "volatile": list(ctx.volatile),
-        "files": _files(ctx),
-    }
+        "task": task, "before": msgspec.to_builtins(before), "lanes": msgspec.to_builtins(lanes), "rounds": ROUNDS,
+        "volatile": list(ctx.volatile), "files": _files(ctx),
+    }  # fmt: skip
     return Probe((reset(task, on="warm"), ask(f"{HERE}hammer", asked, mark="history")))
 
 
@@ -268,11 +246,9 @@ def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[
         further = [read for read in reads if read.task == item.task][:1]
         three = [item, other_call, *further]
         yield (
-            tuple(dict.fromkeys(x.op.name for x in three)),
-            item.task,
-            (),
+            tuple(dict.fromkeys(x.op.name for x in three)), item.task, (),
             [[call(x.op.name, x.op.value)] for x in three],
-        )
+        )  # fmt: skip
 
 
 # --- inside the subject's process ---

@@ -64,17 +64,10 @@ def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
         value: Any = ctx.play_probe(probe).at("stopped").value
         if value:
             finding = ctx.finding(
-                f"{value['name']} gives something else while {words}",
-                probe,
-                relation=f"{HERE}meets",
-                marks=("stopped",),
-                tries=2,
-                minimise=0,
-                part="V" if value["name"].startswith("score") else "S",
-                expected=value["alone"],
-                observed=value["beside"],
-                teaches=TEACHES,
-            )
+                f"{value['name']} gives something else while {words}", probe, relation=f"{HERE}meets",
+                marks=("stopped",), tries=2, minimise=0, part="V" if value["name"].startswith("score") else "S",
+                expected=value["alone"], observed=value["beside"], teaches=TEACHES,
+            )  # fmt: skip
             yield finding
             if finding is not None:
                 return
@@ -125,11 +118,9 @@ def _shared(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
 
 def _probe(ctx: AuditContext, files: Sequence[str], lanes: Sequence[Sequence[Op]], *, name: str) -> Probe:
     value = {
-        "files": list(files),
-        "lanes": msgspec.to_builtins(lanes),
-        "volatile": list(ctx.volatile),
+        "files": list(files), "lanes": msgspec.to_builtins(lanes), "volatile": list(ctx.volatile),
         "seconds": CARRIED_S if ctx.about.kind == "environment" else ENOUGH_S,
-    }
+    }  # fmt: skip
     warm = [op.moved(f"warm {number}") for number, lane in enumerate(lanes) for op in lane] if name == "beside" else []
     return Probe((*warm, ask(f"{HERE}{name}", value, mark="stopped")))
 
@@ -231,14 +222,9 @@ class _Both:
     """Two sessions, and what each of them gives alone, twice."""
 
     def __init__(
-        self,
-        player: Player,
-        on: str,
-        lanes: tuple[Sequence[Op], Sequence[Op]],
-        *,
-        files: frozenset[str],
+        self, player: Player, on: str, lanes: tuple[Sequence[Op], Sequence[Op]], *, files: frozenset[str],
         volatile: tuple[str, ...],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._player, self._on, self._lanes, self._volatile = player, on, lanes, volatile
         self._stop, self._other = _Stop(files), _Other(player)
         self.lines: list[int] = []

@@ -112,15 +112,12 @@ def _endings(ctx: AuditContext, pool: Pool) -> list[Stage]:
     gone_back = (Op("snapshot", name="dirty"), *reversed(pool.acts), Op("restore", name="dirty"))
     rows: list[tuple[str, str, tuple[Op, ...]]] = [
         ("", "that ended with a write", pool.acts[:ACTS]),
-        ("", "whose last call was refused", pool.wrong[:1] or unknown),
-        ("", "that ended with a read", pool.reads),
+        ("", "whose last call was refused", pool.wrong[:1] or unknown), ("", "that ended with a read", pool.reads),
         ("", "whose last call was of no tool", unknown),
-        ("advance", "in which time went by", (Op("advance", value=LATER),)),
-        ("", "that was scored", (SCORE,)),
+        ("advance", "in which time went by", (Op("advance", value=LATER),)), ("", "that was scored", (SCORE,)),
         ("inject", "that ended with a fault", faulty),
-        ("snapshot restore", "that went back to an earlier moment", gone_back),
-        ("", "that was left in the middle", ()),
-    ]
+        ("snapshot restore", "that went back to an earlier moment", gone_back), ("", "that was left in the middle", ()),
+    ]  # fmt: skip
     return [(words, ops) for needs, words, ops in rows if {*needs.split()} <= ctx.offers]
 
 

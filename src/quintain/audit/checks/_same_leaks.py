@@ -52,13 +52,9 @@ class ReportedDifferences:
 
 
 def first_unlike(
-    ctx: AuditContext,
-    task: str,
-    own_ops: Sequence[Op],
-    *,
-    ways: Iterable[tuple[str, tuple[Op, ...]]],
+    ctx: AuditContext, task: str, own_ops: Sequence[Op], *, ways: Iterable[tuple[str, tuple[Op, ...]]],
     found: ReportedDifferences,
-) -> Iterator[Finding | None]:
+) -> Iterator[Finding | None]:  # fmt: skip
     """Yields findings for the surroundings that change a script."""
     every = list(ways)
     clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in every)])

@@ -49,6 +49,14 @@ def moved(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @relation
+def kept_old(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A read after a write gives what it gives without the write, and something else once the state was restored."""
+    restored, soon, old = (record.at(evidence.marks[0]) for record in records)
+    is_old = seen(old) and not apart(soon, old, evidence.volatile) and not soon.is_error
+    return is_old and not restored.is_error and apart(restored, soon, evidence.volatile)
+
+
+@relation
 def late(records: Sequence[Record], evidence: Evidence) -> bool:
     """A read gives the old answer right after a write, and another one when only time has passed.
 

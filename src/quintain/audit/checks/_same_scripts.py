@@ -224,14 +224,10 @@ def misses_locale(context: ProcessContext, *seen: Any) -> bool:
 def parts(context: ProcessContext) -> Iterator[tuple[str, ProcessContext]]:
     """Each difference from the usual process alone, and what people call it."""
     words = {
-        "hash_seed": "PYTHONHASHSEED",
-        "zone": "the time zone (TZ)",
-        "locale": "the locale (LC_ALL)",
-        "elsewhere": "the user and working folder",
-        "thread": "the thread",
-        "loaded": "the load of the machine",
+        "hash_seed": "PYTHONHASHSEED", "zone": "the time zone (TZ)", "locale": "the locale (LC_ALL)",
+        "elsewhere": "the user and working folder", "thread": "the thread", "loaded": "the load of the machine",
         "days": "the wall clock",
-    }
+    }  # fmt: skip
     usual = ProcessContext()
     for name, description in words.items():
         value = getattr(context, name)

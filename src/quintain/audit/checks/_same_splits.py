@@ -128,13 +128,9 @@ def _sorted(value: Any) -> Any:
 
 
 def fewest(
-    ctx: AuditContext,
-    ops: Sequence[Op],
-    keep: Sequence[str],
-    *,
-    holds: Callable[[tuple[Op, ...]], bool],
+    ctx: AuditContext, ops: Sequence[Op], keep: Sequence[str], *, holds: Callable[[tuple[Op, ...]], bool],
     trials: int = TRIALS,
-) -> tuple[Op, ...]:
+) -> tuple[Op, ...]:  # fmt: skip
     """The fewest ops for which a claim holds (ddmin); marks to keep, and resets of the script, stay."""
     kept = tuple(ops)
     size = max(1, len(kept))
@@ -187,13 +183,9 @@ def pair(
 
 
 def least(
-    ctx: AuditContext,
-    ops: Sequence[Op],
-    keep: Sequence[str],
-    *,
-    probes: Callable[[tuple[Op, ...]], tuple[Probe, Probe]],
-    evidence: Evidence,
-) -> tuple[Probe, Probe] | None:
+    ctx: AuditContext, ops: Sequence[Op], keep: Sequence[str], *,
+    probes: Callable[[tuple[Op, ...]], tuple[Probe, Probe]], evidence: Evidence,
+) -> tuple[Probe, Probe] | None:  # fmt: skip
     """The two smallest probes, made of the same ops, for which a claim holds; None when it does not hold."""
 
     def holds(candidate: tuple[Op, ...]) -> bool:

@@ -139,14 +139,9 @@ def _moved_on(ctx: AuditContext, op: Op) -> Iterator[Op]:
 
 
 def reads_about(
-    ctx: AuditContext,
-    task: str,
-    before: Sequence[Op],
-    *,
-    steps: Sequence[Op],
-    tries: int = TRIED,
+    ctx: AuditContext, task: str, before: Sequence[Op], *, steps: Sequence[Op], tries: int = TRIED,
     then: Sequence[Op] = (),
-) -> list[Op]:
+) -> list[Op]:  # fmt: skip
     """Reads of whatever the steps touch: those that work before or after them; the ones that change come first."""
     sees = [state(mark="state"), Op("changes", mark="changes")] if "state" in ctx.offers else []
     record = ctx.play(reset(task), *sees[:1], *before, *steps, *sees[1:])
@@ -334,13 +329,6 @@ def proved(
     """The finding that the first probe shows against the second, which is played twice."""
     wrong, right = ctx.play_all(found)
     return ctx.finding(
-        title,
-        *found,
-        found[1],
-        relation=evidence.relation,
-        marks=evidence.marks,
-        minimise=0,
-        expected=right.at(mark).value,
-        observed=wrong.at(mark).value,
-        teaches=TEACHES,
-    )
+        title, *found, found[1], relation=evidence.relation, marks=evidence.marks, minimise=0,
+        expected=right.at(mark).value, observed=wrong.at(mark).value, teaches=TEACHES,
+    )  # fmt: skip

@@ -55,16 +55,10 @@ def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons()
     if began([record], Evidence("")):
         yield show(
-            ctx,
-            "reset begins a task that does not exist",
-            began,
-            probe,
-            marks=("unknown",),
-            at_most="likely",
-            expected=f"an exception for the task {NAMELESS!r}",
-            observed=record.at("unknown").value,
+            ctx, "reset begins a task that does not exist", began, probe, marks=("unknown",), at_most="likely",
+            expected=f"an exception for the task {NAMELESS!r}", observed=record.at("unknown").value,
             teaches="some other task than the one that was asked for",
-        )
+        )  # fmt: skip
 
 
 @relation
@@ -91,17 +85,10 @@ def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     found = [name for name, record in zip(probes, records, strict=True) if passes([record], evidence)]
     if found:
         yield show(
-            ctx,
-            f"{found[0]} leaves out a misspelt parameter and says nothing",
-            passes,
-            probes[found[0]],
-            marks=("right", "wrong"),
-            at_most="likely",
-            part="H",
-            expected="an error that names the parameter",
-            observed={"the same answer from": found},
-            teaches="that parameters need not be right",
-        )
+            ctx, f"{found[0]} leaves out a misspelt parameter and says nothing", passes, probes[found[0]],
+            marks=("right", "wrong"), at_most="likely", part="H", expected="an error that names the parameter",
+            observed={"the same answer from": found}, teaches="that parameters need not be right",
+        )  # fmt: skip
 
 
 @relation
@@ -126,18 +113,10 @@ def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons()
     if unlimited([ctx.play_probe(probe)], Evidence("", data=budget)):
         yield show(
-            ctx,
-            f"{known.op.name} works beyond the declared budget of {budget} calls",
-            unlimited,
-            probe,
-            marks=("beyond",),
-            data=budget,
-            at_most="likely",
-            part="C",
-            expected=f"no more than {budget} calls",
-            observed=f"{budget + 3} calls",
-            teaches="that there is always one more call",
-        )
+            ctx, f"{known.op.name} works beyond the declared budget of {budget} calls", unlimited, probe,
+            marks=("beyond",), data=budget, at_most="likely", part="C", expected=f"no more than {budget} calls",
+            observed=f"{budget + 3} calls", teaches="that there is always one more call",
+        )  # fmt: skip
 
 
 # --- references that cannot be read ---
@@ -161,19 +140,12 @@ def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     anything, strict = sides[True], sides[False]
     if anything and strict:
         yield show(
-            ctx,
-            "some tasks pay in full for whatever is said, nonsense and nothing alike",
-            pays_whatever,
-            *(solves(anything[0], way) for way in ways),
-            solves(strict[0], ways[1]),
-            marks=("score",),
-            data=top,
-            part="V",
-            tasks=anything,
-            expected=f"less than {top:g} for nonsense, as in {len(strict)} other tasks; or no verdict",
-            observed=top,
+            ctx, "some tasks pay in full for whatever is said, nonsense and nothing alike", pays_whatever,
+            *(solves(anything[0], way) for way in ways), solves(strict[0], ways[1]), marks=("score",), data=top,
+            part="V", tasks=anything,
+            expected=f"less than {top:g} for nonsense, as in {len(strict)} other tasks; or no verdict", observed=top,
             teaches="that some questions need no right answer",
-        )
+        )  # fmt: skip
 
 
 @relation
@@ -206,17 +178,11 @@ def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
             record = ctx.play_probe(probe)
             if made_up([record], Evidence("")):
                 yield show(
-                    ctx,
-                    "the user goes on speaking though his model never answered",
-                    made_up,
-                    probe,
-                    marks=("user",),
-                    part="H",
-                    tasks=[task],
+                    ctx, "the user goes on speaking though his model never answered", made_up, probe, marks=("user",),
+                    part="H", tasks=[task],
                     expected="no words: None, or an exception, and an episode that does not count",
-                    observed=record.at("user").value["replied"],
-                    teaches="to talk to a user who is not there",
-                )
+                    observed=record.at("user").value["replied"], teaches="to talk to a user who is not there",
+                )  # fmt: skip
                 return
 
 

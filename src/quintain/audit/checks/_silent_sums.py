@@ -77,15 +77,10 @@ def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
         if invents([record], Evidence("", data=results)):
             reported.add(name)
             yield show(
-                ctx,
-                f"{name} gives a number for what has no result: {' '.join(map(str, op.value.values()))}",
-                invents,
-                probe,
-                data=results,
-                expected="an error",
-                observed=record.at("call").value,
+                ctx, f"{name} gives a number for what has no result: {' '.join(map(str, op.value.values()))}", invents,
+                probe, data=results, expected="an error", observed=record.at("call").value,
                 teaches="that an undefined result is a number",
-            )
+            )  # fmt: skip
 
 
 def _sums(tool: ToolSpec) -> Iterator[Sums]:

@@ -2,7 +2,7 @@
 
 A parameter names the things whose names it was given when the call worked: values of a column in which each row has its
 own. Free words are not names, and a search that finds nothing is an answer; so a list is only accused where another
-tool refuses the same name.
+tool refuses the same name. An enum names all that there is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, parsed
-from quintain.audit.facts.variations import Variation, changed
+from quintain.audit.facts.variations import NOWHERE, Variation, changed
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import OpResult, Probe, Record
 from quintain.audit.kernel.registry import Relation, relation
 
+from ._drift_told import called
 from ._drift_words import SAYS, show, text_of
 
 MAX_FINDINGS = 6
@@ -120,6 +121,25 @@ def dangles(records: Sequence[Record], evidence: Evidence) -> bool:
     return errors == [False, False, True] and bool(made) and not makes(made or {}, evidence.data["unknown"])
 
 
+@relation
+def makes_up(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each value of an enum has an answer of its own; values outside it share one with the same fields, two at least.
+
+    A single field may be a count, and that of what does not exist is 0.
+    """
+    name, offered = evidence.data
+    said: dict[bool, list[str]] = {True: [], False: []}
+    for record in records:
+        value = str(called(record).value[name])
+        said[value in offered].append(text_of(record.at("call")).replace(value, "?"))
+    seen = [record.at("call") for record in records]
+    is_one = len(said[False]) > 1 and len({*said[False]}) == 1 and said[False][0] not in said[True]
+    is_own = len(said[True]) > 1 and len({*said[True]}) == len(said[True])
+    forms = [_keys(one.value) for one in seen]
+    is_alike = all(form == forms[0] for form in forms) and is_list(forms[0]) and len(forms[0]) > 1
+    return is_one and is_own and is_alike and not any(one.is_error or _doubts(one) for one in seen)
+
+
 def _changes(record: Record) -> dict[str, list[Any]] | None:
     return changed(record.at("was").value, record.at("look").value)
 
@@ -141,7 +161,7 @@ def makes(made: dict[str, list[Any]], name: str) -> bool:
 @check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=31)
 def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a call about a thing that does not exist reports so."""
-    tried = [candidate for candidate in ctx.variations.all if candidate.kind == "unknown"]
+    tried = [one for one in ctx.variations.all if one.kind == "unknown" or one.arguments.get(one.name) in NOWHERE]
     if not tried:
         raise NotChecked("no tool takes a name")
     reported: set[tuple[str, str]] = set()
@@ -149,7 +169,7 @@ def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons()
         key = (variation.tool.name, variation.name)
         if variation.works and key not in reported and len(reported) < MAX_FINDINGS:
-            found = _accused(ctx, variation)
+            found = (_accused if variation.kind == "unknown" else _outside)(ctx, variation)
             reported |= {key} if found is not None else set()
             yield found
 
@@ -210,16 +230,26 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     for law, probes in tries:
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
-                ctx,
-                said,
-                law,
-                *probes,
-                data=data,
-                expected=f"an error that names {variation.arguments[name]!r}",
+                ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
                 observed={"answer": variation.seen.value, "changes": list(made.items())[:4]},
                 teaches="that a wrong name still gives data",
-            )
+            )  # fmt: skip
     return None
+
+
+def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:
+    """Returns a finding for a value outside an enum that is answered as a value of it."""
+    tool, name = variation.tool, variation.name
+    alike = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
+    probes = [one.probe() for one in alike if one.works and name in one.arguments and not one.changes]
+    data, text = [name, tool.properties[name]["enum"]], f"{tool.name.replace('_', ' ')}. {tool.description}"
+    if _CREATES.search(text) or _SEARCHES.search(text) or not makes_up(ctx.play_all(probes), Evidence("", data=data)):
+        return None
+    return show(
+        ctx, f"{tool.name} answers for a {name} that its schema does not have as if it did", makes_up, *probes,
+        data=data, expected=f"an error that names {variation.arguments[name]!r}", observed=variation.seen.value,
+        teaches="that a wrong name still gives data",
+    )  # fmt: skip
 
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
-from quintain.audit.facts.generate import fits
+from quintain.audit.facts.generate import fits, valid
+from quintain.audit.facts.variations import NOWHERE
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -18,8 +19,10 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_called_off import called_off
+from ._drift_numbers import counted_alike
 from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
+from ._drift_set import set_twice
 from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
 from ._drift_words import (
@@ -37,8 +40,8 @@ from ._drift_words import (
 from ._reward_acts import reads_by_name
 
 __all__ = [
-    "behaviour", "called_off", "contracts_hold", "counted", "defaults", "done_as_told", "filters", "ordered_lists",
-    "production", "sums",
+    "behaviour", "called_off", "contracts_hold", "counted", "counted_alike", "defaults", "done_as_told", "filters",
+    "ordered_lists", "production", "set_twice", "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
@@ -145,8 +148,8 @@ def _completed(ctx: AuditContext, op: Op, seen: OpResult) -> list[Op]:
 TEACHES = "calls that production answers differently, or not at all"
 
 
-def _drift(ctx: AuditContext, title: str, probe: Probe, *, relation: Relation, **fields: Any) -> Finding | None:
-    return show(ctx, title, relation, probe, **{"part": "H", "teaches": TEACHES, "minimise": 40} | fields)
+def _drift(ctx: AuditContext, title: str, *probes: Probe, relation: Relation, **fields: Any) -> Finding | None:
+    return show(ctx, title, relation, *probes, **{"part": "H", "teaches": TEACHES, "minimise": 40} | fields)
 
 
 def _control(known: KnownCall, *further: Op) -> Probe:
@@ -206,6 +209,7 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
         for known in ctx.discovery.of(tool.name)[:1]:
             yield from _optional(ctx, tool, known)
             yield from _enums(ctx, tool, known)
+        yield _unlisted(ctx, tool) if ctx.discovery.of(tool.name) else _unusable(ctx, tool)
 
 
 def _optional(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Finding | None]:
@@ -237,6 +241,79 @@ def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Find
                 ctx, f"{tool.name} refuses {name}={value!r}, which its schema offers", probe, relation=refused_alone,
                 marks=("control", "call"), data=data, expected=values, observed=text_of(record.at("call"))[:300],
             )  # fmt: skip
+
+
+@relation
+def wants_more(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if a full call is refused like one without an argument, for one that no tool has."""
+    good, full, part = (record.at("call") for record in records)
+    hidden, left = evidence.data
+    return not good.is_error and full.is_error and part.is_error and _says_alike((full, hidden), (part, left))
+
+
+def _says_alike(*refused: tuple[OpResult, str]) -> bool:
+    """True if two errors say that a name is missing, in the same words but one."""
+    words = [{*re.findall(r"\w+", text_of(seen))} for seen, _ in refused]
+    is_named = all(name in said for said, (_, name) in zip(words, refused, strict=True))
+    first, second = (said - {name} for said, (_, name) in zip(words, refused, strict=True))
+    return is_named and len(first ^ second) < 2 and all(MISSING.search(text_of(seen)) for seen, _ in refused)
+
+
+def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
+    """Returns a finding for a call that misses an argument of which no schema, answer or state knows the name."""
+    tried = ctx.variations.of(tool.name)
+    known = {name for spec in ctx.about.tools for name in spec.properties} | ctx.discovery.values.names()
+    refused = [one for one in tried if one.kind == "legal" and not one.works]
+    parts = [one for one in tried if one.kind == "illegal" and one.name not in one.arguments and not one.works]
+    pairs = itertools.product(refused, parts)
+    for full, part in ((one, other) for one, other in pairs if one.good == other.good):
+        good = next(one for one in tried if one.kind == "good" and one.good == full.good)
+        probes = [one.probe() for one in (good, full, part)]
+        for name in sorted({*re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text_of(full.seen))} - known):
+            if _says_alike((full.seen, name), (part.seen, part.name)):
+                return _drift(
+                    ctx, f"{tool.name} demands {name}, which its schema does not have", *probes,
+                    relation=wants_more, data=[name, part.name], expected=sorted(tool.properties),
+                    observed=text_of(full.seen)[:300], minimise=0,
+                )  # fmt: skip
+    return None
+
+
+_NONE = r"(?i:unknown|invalid|unsupported|no such|unrecogni[sz]ed)"
+
+
+@relation
+def takes_none(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each value that an enum offers is refused as unknown, in words other than those for a value outside it."""
+    name, offered = evidence.data
+    for record in records:
+        said = {op.value[name]: record.at(op.mark) for op in record.ops if op.mark}
+        texts = {value: text_of(seen) for value, seen in said.items()}
+        about = all(re.search(rf"{_NONE}\W+{name}\W+{re.escape(str(one))}\b", texts[one]) for one in offered)
+        forms = {texts[one].replace(str(one), "?") for one in offered}
+        is_refused = about and all(seen.is_error for seen in said.values())
+        if not is_refused or texts[NOWHERE[0]].replace(NOWHERE[0], "?") in forms:
+            return False
+    return True
+
+
+def _unusable(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
+    """Returns a finding for a tool that refuses all values of an enum, at each start and end."""
+    for name in tool.required:
+        schema = tool.properties.get(name)
+        offered: list[Any] = list(schema.get("enum") or ()) if is_dict(schema) else []
+        base = valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
+        ops = [call(tool.name, {**base, name: one}, mark=f"call {place}") for place, one in enumerate(offered)]
+        ops.append(call(tool.name, {**base, name: NOWHERE[0]}, mark="stranger"))
+        starts = [(task, ends) for task in ctx.sample_tasks(4) for ends in ((), ctx.oracle(task) or ())]
+        probes = [Probe((reset(task), *(step.marked("") for step in ends), *ops)) for task, ends in starts]
+        if len(offered) > 1 and takes_none(ctx.play_all(probes), Evidence("", data=[name, offered])):
+            return _drift(
+                ctx, f"{tool.name} refuses every {name} that its schema offers", *probes,
+                relation=takes_none, data=[name, offered], expected=offered, minimise=0,
+                observed=text_of(ctx.play_probe(probes[0]).at("call 0"))[:300],
+            )  # fmt: skip
+    return None
 
 
 @check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=69)

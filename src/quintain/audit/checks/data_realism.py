@@ -68,10 +68,8 @@ def _kind(value: Any) -> str:
 
 
 LAWS: dict[str, Callable[[Sequence[Row], Sequence[Row]], list[Named]]] = {
-    "lacks": _lacking,
-    "columns": _columns,
-    "pairs": joint,
-}
+    "lacks": _lacking, "columns": _columns, "pairs": joint,
+}  # fmt: skip
 """Tests of a table's rows and production's."""
 
 

@@ -20,6 +20,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._clip_near import far_fields
 from ._drift_words import show
+from ._half_done import paid_and_not_moved
 from ._reward_acts import (
     MISSING,
     Path,
@@ -51,7 +52,7 @@ from ._reward_runs import (
 )
 from ._reward_said import answered_and_not_done, answers_are_true, undone_in_sight
 
-__all__ = ["answered_and_not_done", "answers_are_true", "far_fields", "undone_in_sight"]
+__all__ = ["answered_and_not_done", "answers_are_true", "far_fields", "paid_and_not_moved", "undone_in_sight"]
 
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "

@@ -23,13 +23,9 @@ from ._same_splits import split
 from ._same_walks import kinds
 
 __all__ = [
-    "spelling_by_task",
-    "verdict_by_thread",
-    "verdict_near_the_solution",
-    "verifier_determinism",
-    "verifier_portability",
-    "verifier_purity",
-]
+    "spelling_by_task", "verdict_by_thread", "verdict_near_the_solution", "verifier_determinism",
+    "verifier_portability", "verifier_purity",
+]  # fmt: skip
 
 CHEAP_S = 1.5
 """Seconds that the verdicts on one end may take; else half as many are asked for."""

@@ -118,15 +118,12 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons(len(grades))
     if None not in grades and len(set(grades)) == 1:
         yield graded_by(
-            ctx,
-            "constant",
-            "whatever the judge's model says, the grade is the same",
+            ctx, "constant", "whatever the judge's model says, the grade is the same",
             *(judged(task, says) for says in ("yes", "no", "CORRECT", "INCORRECT", "1", "0", "banana")),
-            expected="a grade that depends on the verdict",
-            observed=grades[0],
+            expected="a grade that depends on the verdict", observed=grades[0],
             teaches="nothing: all answers get the same grade",
             at_most="likely" if is_part(ctx) and grades[0] is not None and grades[0] < 1 else "proven",
-        )
+        )  # fmt: skip
         return
     yield from _misread(ctx, task, known)
     yield from _strict(ctx, task, known)
@@ -150,16 +147,14 @@ def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Findin
         if found is not None and found >= known.best - EPSILON:
             is_mixed = reply in mixed
             yield graded_by(
-                ctx,
-                "as_good_as",
-                f"a reply that is not a good verdict is read as one: {reply.how}",
+                ctx, "as_good_as", f"a reply that is not a good verdict is read as one: {reply.how}",
                 *(judged(task, says) for says in (reply.text, known.good, "zebra")),
                 expected="a bad grade" if not is_mixed else "no verdict",
                 observed={"reply": reply.text, "grade": found},
                 teaches="whatever makes the judge's model write that word",
                 at_most="proven" if reply.is_plain and not is_mixed else "likely",
                 severity="error" if not is_mixed else "warning",
-            )
+            )  # fmt: skip
             return
 
 
@@ -289,15 +284,12 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
             if found is not None and found > max(least, wanted) + EPSILON and (is_asked or not is_part(ctx)):
                 is_verdict = known.good in text
                 yield graded_by(
-                    ctx,
-                    "beyond",
+                    ctx, "beyond",
                     "the answer itself is read as the verdict" if is_verdict else "the answer changes the grade",
-                    judged(task, says, text),
-                    judged(task, says),
-                    expected=wanted,
+                    judged(task, says, text), judged(task, says), expected=wanted,
                     observed={"answer": text[:100], "reply": says, "grade": found},
                     teaches="to write the verdict itself" if is_verdict else "a style, not right answers",
-                )
+                )  # fmt: skip
                 return
 
 

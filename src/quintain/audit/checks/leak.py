@@ -25,13 +25,18 @@ from . import _leak_future as logs
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
+from ._leak_keys import undeclared_keys
 from ._leak_labels import labels
+from ._leak_order import order_tells_nothing
 from ._leak_places import TEACHES, hidden_of, places, report, said
 from ._leak_prompt import example
 from ._leak_splits import splits_differ
 from ._same_walks import kinds
 
-__all__ = ["contained", "curious", "example", "history", "readable", "splits_differ", "unshown", "untold"]
+__all__ = [
+    "contained", "curious", "example", "history", "order_tells_nothing", "readable", "splits_differ",
+    "undeclared_keys", "unshown", "untold",
+]  # fmt: skip
 
 
 # --- relations: each states the bug ---

@@ -6,6 +6,7 @@ when episodes are over (`_race_leaks`).
 
 from __future__ import annotations
 
+from ._half_done import refused_and_half_done
 from ._race_contents import odd_contents
 from ._race_fuzz import odd_answers, odd_calls
 from ._race_halves import half_characters
@@ -17,5 +18,5 @@ from ._race_stopped import stopped_midway
 
 __all__ = [
     "concurrent_sessions", "every_row", "half_characters", "linearizable", "memory", "odd_answers", "odd_calls",
-    "odd_contents", "resources", "state_contract", "stopped_midway",
+    "odd_contents", "refused_and_half_done", "resources", "state_contract", "stopped_midway",
 ]  # fmt: skip

@@ -69,15 +69,11 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     title = f"seed {known[0]} is not taken for a seed: other seeds decide how the episode begins, this one does not"
     yield ctx.finding(
         "the seed given to reset does not decide how the episode begins" if len(known) == len(seeds) else title,
-        *[Probe(varied[0])] * 2,
-        relation=UNLIKE,
-        marks=[op.mark for op in varied[0]],
-        tries=3,
-        minimise=0,
+        *[Probe(varied[0])] * 2, relation=UNLIKE, marks=[op.mark for op in varied[0]], tries=3, minimise=0,
         expected="the same beginning twice",
         observed=f"two beginnings differ with the seeds {', '.join(map(str, known))}, of {', '.join(map(str, seeds))}",
         teaches=TEACHES,
-    )
+    )  # fmt: skip
 
 
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=42)

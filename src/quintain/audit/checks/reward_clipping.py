@@ -73,15 +73,12 @@ def _two(ctx: AuditContext, paid: Sequence[PaidState], *, whole: PaidState, noth
     chosen = sorted(paid, key=lambda state: len(state.done))[:12]
     chosen += [whole] if whole not in chosen else []
     return paid_by(
-        ctx,
-        "two_levels",
+        ctx, "two_levels",
         "rewards are declared graded, but a task pays one of two amounts, however much of it is done",
-        *(state.probe for state in chosen),
-        data=5,
+        *(state.probe for state in chosen), data=5,
         expected=f"something between {nothing.score:g} and {whole.score:g} for what is half done",
-        observed={str(len(state.done)): state.score for state in chosen},
-        teaches=FLAT,
-    )
+        observed={str(len(state.done)): state.score for state in chosen}, teaches=FLAT,
+    )  # fmt: skip
 
 
 def _plateau(ctx: AuditContext, less: PaidState, more: PaidState, *, others: Sequence[PaidState]) -> Finding | None:

@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 
 from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
 from quintain.audit.kernel.registry import probe_function, relation
 
 from ._drift_words import show, text_of
@@ -261,6 +262,47 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
         )  # fmt: skip
+
+
+FULL = 1.0
+_GRID = [round(10**-2 * 1.015**power, 6) for power in range(1400)]
+"""Numbers from 0.01 to ten millions, so close that one of them is within a hundredth of any other."""
+
+
+@relation
+def pays_for_all(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The same numbers, handed in blindly, are paid in full in each task; one is paid less, and no answer differs."""
+    paid = [number(record.at("score")) or 0.0 for record in records]
+    said = {
+        str(seen.value).replace(repr(op.value[evidence.data]), "?")
+        for record in records
+        for op, seen in zip(record.ops, record.seen, strict=False)
+        if op.do == "call"
+    }
+    half = len(records) // 2
+    starts = {op.name for record in records for op in record.ops if op.do == "reset"}
+    is_blind = len(said) == 1 and len(starts) == half >= 3
+    return is_blind and min(paid[:half]) >= FULL - 1e-9 and max(paid[half:]) < FULL - 1e-9
+
+
+@check("x.every_number", "reward_hack", needs=("call", "tools", "tasks"), value=38)
+def every_number(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that handing in every number is not paid like handing in the right one."""
+    tools = [tool for tool in ctx.about.tools if _REPLIES & set(words(tool.name)) and len(tool.required) == 1]
+    tools = [tool for tool in tools if fits({tool.required[0]: _GRID[0]}, tool.parameters, tool.parameters)]
+    if not tools or ctx.attribute("budget"):
+        raise ctx.not_checked("no tool takes a number as an answer as often as one likes")
+    for tool in tools:
+        grid = [call(tool.name, {tool.required[0]: sign * size}) for size in _GRID for sign in (1, -1)]
+        ways = [(reset(task), *ops, score()) for ops in (grid, grid[:1]) for task in ctx.sample_tasks(3)]
+        probes = list(map(Probe, ways))
+        ctx.count_comparisons(len(probes))
+        if pays_for_all(ctx.play_all(probes), Evidence("", data=tool.required[0])):
+            yield show(
+                ctx, f"every number, handed in by {tool.name} one after the other, is paid in full", pays_for_all,
+                *probes, data=tool.required[0], marks=("score",), part="V", expected="less than for the right number",
+                observed=f"{len(grid)} numbers, the same in each task", teaches="to hand in everything",
+            )  # fmt: skip
 
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=36)

@@ -20,9 +20,12 @@ from ._same_cache import confused, scored, variants
 from ._same_reads import HERE
 from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads
 from ._same_splits import apart, differing, pair, split
-from ._same_walks import TEACHES, OldRead, Walk, moved, parts, shown, single, walked, walks
+from ._same_walks import NEW, TEACHES, WRITE, OldRead, Walk, moved, parts, shown, single, walked, walks
 
-__all__ = ["cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "visible_at_once"]
+__all__ = [
+    "cache_keys", "cache_sessions", "read_walks", "read_your_writes", "score_is_now", "shown_after_restore",
+    "visible_at_once",
+]  # fmt: skip
 MAX_FINDINGS = 2
 """Findings of one kind: more of them say no more."""
 TRIES = 8
@@ -87,13 +90,9 @@ def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
                 finding = ctx.finding(
                     f"{op.name} does not show what {walk.steps[0].name} wrote until time has passed",
                     *(_sweep([sessions[number]], wait=wait, most=place + 1) for wait in (True, False)),
-                    relation=f"{HERE}late",
-                    marks=marks,
-                    minimise=0,
-                    expected=later.value,
-                    observed=f"{soon.value!r} at once, the new one after at most {delay} s",
-                    teaches=TEACHES,
-                )
+                    relation=f"{HERE}late", marks=marks, minimise=0, expected=later.value,
+                    observed=f"{soon.value!r} at once, the new one after at most {delay} s", teaches=TEACHES,
+                )  # fmt: skip
                 yield finding
                 if finding is not None:
                     return
@@ -117,6 +116,29 @@ def _sweep(sessions: Sequence[list[Op]], *, wait: bool, most: int = len(DELAYS))
         ops += [Op("wait", value=delay)] if wait else []
         ops += [session[-1].marked(session[-1].mark.replace("soon", f"after {delay}")) for session in sessions]
     return Probe(tuple(ops))
+
+
+@check("x.shown_after_restore", "stale_cache", needs=("snapshot", "restore", "tools", "tasks"), value=59)
+def shown_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that what a write brought does not show only after the state was saved and restored."""
+    back = (Op("snapshot", name="kept"), Op("restore", name="kept"))
+    for walk in single(ctx):
+        write = walk.steps[0].marked(WRITE)
+        ways = ((write, *back), (write,), ())
+        records = ctx.play_all([Probe((*walk.start, *way, *marked(walk.reads, tag="read "))) for way in ways])
+        ctx.count_comparisons(len(walk.reads))
+        for place, op in enumerate(walk.reads):
+            restored, soon, old = (record.at(f"read {place}") for record in records)
+            if apart(restored, soon, ctx.volatile) and not apart(soon, old, ctx.volatile):
+                finding = ctx.finding(
+                    f"{op.name} does not show what {write.name} brought until the state is saved and restored",
+                    *(Probe((*walk.start, *way, op.marked(NEW))) for way in ways),
+                    relation=f"{HERE}kept_old", marks=(NEW,), minimise=0, expected=restored.value, observed=soon.value,
+                    teaches=TEACHES,
+                )  # fmt: skip
+                yield finding
+                if finding is not None:
+                    return
 
 
 @check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=13)

@@ -271,7 +271,7 @@ def _taken(tool: ToolSpec, given: dict[str, Any], base_state: BaseState) -> Iter
     yield from list(found.values())[::step][:MAX_OTHER_ROWS]
 
 
-NOWHERE = "no such thing 7f3a"
+NOWHERE = ("no such thing 7f3a", "no other thing 81c4")
 
 
 def _values(
@@ -281,7 +281,7 @@ def _values(
     kinds = kinds if is_list(kinds) else [kinds]
     if schema.get("enum") or "boolean" in kinds:
         yield from (("legal", one) for one in (schema.get("enum") or (True, False))[:10])
-        yield from [("illegal", NOWHERE)] if schema.get("enum") else ()
+        yield from (("illegal", one) for one in NOWHERE if schema.get("enum"))
     elif "integer" in kinds or "number" in kinds:
         yield from _numbers(schema, given.get(name))
     elif "string" in kinds:
@@ -305,7 +305,7 @@ def _texts(
     yield from (("legal", one) for one in like[:MAX_OTHER_VALUES] if fits(one, schema))
     if isinstance(value, str) and value:
         yield from (("unknown", one) for one in strangers(value, base_state, known=ctx.discovery.values.strings()))
-    yield "unknown", NOWHERE
+    yield "unknown", NOWHERE[0]
     yield "legal", ""
     most = schema.get("maxLength")
     if isinstance(most, int) and most < 10_000:
