@@ -28,8 +28,7 @@ DISTANCE, SHARE = 0.2, 0.15
 """Distance from which two distributions count as different, and difference from which two shares do."""
 NEVER, SURE = 0.03, 1e-5
 """Bound of a share that counts as none or all, and the p-value that it needs."""
-ALPHA = 0.01
-MAX_CATEGORIES = 10
+ALPHA, MAX_CATEGORIES = 0.01, 10
 """Categories of a column, or columns of a kind, that are looked into."""
 MOMENT = re.compile(
     r"(?:^|_)(?:created|updated|modified|closed|opened|sent|seen|time|timestamp|ts|date|day|at|epoch)(?:$|_)"

@@ -134,7 +134,7 @@ def takes(value: Any, asked: Any) -> bool:
     """True if a field has the value, in any spelling, or contains it."""
     if isinstance(asked, str) and isinstance(value, str):
         first, second = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
-        second = second.lstrip("0") if second.isdigit() else second  # 07 may be taken as 7.
+        second = second.lstrip("0") or "0" if second.isdigit() else second  # 07 may be taken as 7.
         return first == second or (bool(second) and second in first)
     if is_list(value) and not is_list(asked):
         return any(takes(item, asked) for item in value)
@@ -302,9 +302,8 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
         right = [each for each in pairs if holds(*each[1:], how)]
         wrong = [each for each in pairs if not holds(*each[1:], how)]
         least = 2 if _named(slot, name) and how == "takes" else 3
-        if not wrong or len({str(asked) for *_, asked in right}) < least:
-            continue
-        if len(right) < len(wrong) and not _one_number(wrong):
+        is_clear = len(right) >= len(wrong) or _one_number(wrong)
+        if not wrong or not is_clear or len({str(asked) for *_, asked in right}) < least:
             continue
         for variation, place, asked in [each for each in wrong if not _excused(slot, each, how=how)][:3]:
             finding = show(
@@ -330,7 +329,9 @@ def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: s
     if _is_told(wrong[0].seen.value, place, asked):
         return True
     if slot.startswith("answer/"):
-        return not isinstance(place[1], str | int) or (isinstance(place[1], str) and len(str(asked)) > 60)
+        # Where a field took it, the answer shows what follows, such as the value of a formula.
+        is_taken = any(takes(pair[1], asked) for pair in slots_of(wrong[0].changes, None).values())
+        return is_taken or not isinstance(place[1], str | int) or (isinstance(place[1], str) and len(str(asked)) > 60)
     return how == "takes" and isinstance(asked, str) and len(asked) > 60 and place[1] is None
 
 

@@ -22,8 +22,7 @@ from ._leak_places import TEACHES
 from ._leak_reading import CURIOUS, base_of
 from ._same_scripts import seems_to_read
 
-FULL = 1.0
-MAX_LEAVES = 4
+FULL, MAX_LEAVES = 1.0, 4
 
 
 @relation

@@ -224,8 +224,8 @@ def _first(place: Place) -> Sure | None:
     """Returns the confidence for a leak in the first observation, which may name parts of the truth."""
     leak = place.leak
     is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
-    if leak.how in ("strong", "marked", "stated"):
-        return "proven"
+    if leak.how in ("strong", "marked", "stated"):  # "Keep 4711 as the answer" tells what to do.
+        return "likely" if leak.how == "stated" and leak.path[:1] == ("solution",) else "proven"
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):

@@ -245,8 +245,8 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
     by_tool: dict[str, list[Op]] = defaultdict(list)
     for write in ctx.discovery.writes():
         values = {str(value) for value in scalars(write.op.value)}
-        if write.task != solution.task and not write.before and not values & own_values:
-            by_tool[write.op.name].append(write.op)
+        is_other = write.task != solution.task and not write.before and not values & own_values
+        by_tool[write.op.name] += [write.op] if is_other and not only_reads(ctx, write.op) else []
     for tool in ctx.about.tools:
         op = call(tool.name)
         if only_reads(ctx, op) or not (does_write(ctx, op) or _may_harm(op) or tool.name in ctx.discovery.writers):

@@ -196,7 +196,8 @@ def declared(ctx: AuditContext) -> Iterator[Finding | None]:
     good = [(tool, known) for tool in ctx.about.tools for known in ctx.discovery.of(tool.name)[:3]]
     ctx.count_comparisons(len(good))
     for tool, known in good:
-        unknown = [name for name in known.op.value if name not in tool.properties]
+        takes_more = tool.parameters.get("additionalProperties") not in (None, False)
+        unknown = [name for name in known.op.value if name not in tool.properties and not takes_more]
         if tool.parameters and (unknown or not fits(known.op.value, tool.parameters)):
             yield _drift(
                 ctx, f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}" if unknown

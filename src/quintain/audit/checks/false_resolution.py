@@ -122,15 +122,21 @@ def _at_the_end(
 def _gone(solution: Solution, run: Run, place: int) -> list[Path]:
     """Returns the effects of a write that a world lacks, if it is paid in full."""
     effects = solution.effects.get(place, ()) if pays(solution, run) else ()
-    return [path for path in run.lacks if any(meets(path, effect) for effect in effects)]
+    own = [path for path in run.lacks if any(meets(path, effect) for effect in effects)]
+    return [path for path in own if solution.changed[path][1] != "0"]  # An empty cell shows 0.
 
 
 def _only_opens(ctx: AuditContext, solution: Solution, place: int) -> bool:
-    """True if a write sets only single fields and a later call needs it, as a login does: it is not the work itself."""
-    if any(len(path) > 1 for path in solution.effects.get(place, ())):
+    """True if a write sets only single fields and a later call needs it, as a login does: it is not the work itself.
+
+    The later call is refused without it, or does something else, as one that depends on where one stands does.
+    """
+    effects = solution.effects.get(place, ())
+    if any(len(path) > 1 for path in effects):
         return False
-    (run,) = runs(ctx, solution, [solution.without(place)])
-    return any(error >= place for error in run.errors)
+    (run,) = runs(ctx, solution, [solution.without(place)], look=True)
+    is_elsewhere = [path for path in run.lacks if not any(meets(path, effect) for effect in effects)]
+    return bool(is_elsewhere) or any(error >= place for error in run.errors)
 
 
 def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Iterator[Finding | None]:
