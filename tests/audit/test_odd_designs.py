@@ -30,3 +30,44 @@ def test_law_proves_nothing_in_an_odd_design(world: str, check: str) -> None:
     report = audit(Subject(f"{FOLDER / world}"), [one for one in registered() if one.id == check], tasks=8)
     assert [one.status for one in report.checks] == ["checked"]
     assert [one.title for one in report.findings if one.severity == "error"] == []
+
+
+NINE_TENTHS = """
+import quintain as qn
+
+
+class Desk(qn.State):
+    noted: int = 0
+
+    @qn.tool
+    def note(self) -> int:
+        "Note something."
+        self.noted += 1
+        return self.noted
+
+
+@qn.reward(weight=0.5)
+def noted(outcome: qn.EpisodeView[Desk]) -> float:
+    return float(outcome.state.noted > 0)
+
+
+@qn.reward(weight=0.4)
+def once(outcome: qn.EpisodeView[Desk]) -> float:
+    return float(outcome.state.noted == 1)
+
+
+env = qn.Environment(
+    "desk",
+    tasks=lambda split: [qn.Task(id="t", prompt="Note it once.", start=Desk(), solution=[("note", {})])],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(noted, once),
+    state=Desk,
+)
+"""
+
+
+def test_weights_that_add_up_to_less_than_one_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text(NINE_TENTHS)
+    checks = [one for one in registered() if one.id == "semantic.oracle_max"]
+    report = audit(Subject(f"{tmp_path / 'desk.py'}:env"), checks)
+    assert [one.severity for one in report.findings] == ["error"]

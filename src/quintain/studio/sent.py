@@ -16,7 +16,7 @@ from .replays import Replays, Unplayable
 from .review_routes import said_of
 
 PARTS = ("reasons", "prompts", "names")
-"""What may be left out.
+"""Parts that a sent file may lack.
 
 reasons  those of rewards and of the end, messages of failures and the words of programs: they may hold gold answers
 prompts  messages of the system, and those before the first reply of each thread

@@ -23,13 +23,16 @@ from quintain.resources.sandbox.supervisor import kernel, roots
 kernel.enter_namespaces()
 home = sys.argv[1]
 kernel.mount("tmpfs", home, "tmpfs")
-for name in ("root", "shm", "tmp", "work/late"):
-    Path(f"{home}/1/{name}").mkdir(parents=True)
-kernel.mount("tmpfs", f"{home}/1/work/late", "tmpfs")
-Path(f"{home}/1/work/late/notes.txt").touch()
+box = Path(home, "1")
+for name in ("root", "shm", "tmp", "work"):
+    (box / name).mkdir(parents=True)
+late = box / "work" / "late"
+late.mkdir()
+kernel.mount("tmpfs", str(late), "tmpfs")
+(late / "notes.txt").touch()
 root = roots.Root(home)
-root.show(f"{home}/1")
-print(*Path(f"{home}/1/root{roots.HOME}/late").iterdir())
+root.show(str(box))
+print(*Path(f"{box}/root{roots.HOME}/late").iterdir())
 """
 
 

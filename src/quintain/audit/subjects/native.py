@@ -114,7 +114,7 @@ class NativeSubject:
     """Session on an Episode with the plain subject's methods. Not thread-safe.
 
     `budget` is the most calls of an episode; one that begins while `is_roomy` has no such limit. `best` is the highest
-    score that the criteria declare.
+    score that the only criterion declares; several are to add up to 1.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
@@ -379,12 +379,8 @@ def _shown(content: Content) -> Any:
 
 
 def _best(verifier: Verifier[Any]) -> float:
-    ends = [
-        max(c.weight * end for end in ((0.0, 1.0) if c.normalize else (c.low, c.high)))
-        for c in verifier.criteria
-        if c.level in (Level.TRAJECTORY, Level.GROUP)
-    ]
-    return sum(ends) if verifier.combine == "sum" else math.prod(ends)
+    scored = [c for c in verifier.criteria if c.level in (Level.TRAJECTORY, Level.GROUP)]
+    return scored[0].weight * scored[0].high if len(scored) == 1 and not scored[0].normalize else 1.0
 
 
 def _contract(tool: Tool) -> dict[str, Any]:
