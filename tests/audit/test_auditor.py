@@ -14,7 +14,7 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.facts import failure_rate
 from quintain.audit.kernel.check import Check, ordered
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.loader import Subject, describe, load_subject
+from quintain.audit.kernel.loader import Made, Subject, describe, load_subject, merged
 from quintain.audit.kernel.probe import Probe, call, reset, score
 from tests.cli.audited import DESK
 
@@ -179,12 +179,15 @@ def test_tasks_are_made_from_coarse_to_fine_until_time_is_up(tmp_path: Path) -> 
     made = tmp_path / "made"
     (tmp_path / "many.py").write_text(MANY.replace("FILE", repr(str(made))))
     opened = load_subject(Subject(f"{tmp_path / 'many.py'}:env"))
-    about = describe(opened, 33, seconds=0.0)
+    about = describe(opened, Made(33, seconds=0.0))
     assert about.indices == tuple(round(place * 999_999 / 32) for place in (0, 4, 8, 12, 16, 20, 24, 32))
     assert about.tasks == tuple(f"t{index:x}" for index in about.indices)
     assert set(map(int, made.read_text().split())) == set(about.indices)
-    assert describe(opened, about.indices) == about
-    assert describe(opened, [5, 1_000_000]).tasks == ("t5",)
+    assert describe(opened, Made(about.indices)) == about
+    halves = [describe(opened, Made(33, 0.0, (number, 2))) for number in range(2)]
+    assert [len(half.tasks) for half in halves] == [4, 4]
+    assert merged(halves) == about
+    assert describe(opened, Made((5, 1_000_000))).tasks == ("t5",)
 
 
 def test_checks_begin_by_descending_value(desk: Subject, monkeypatch: pytest.MonkeyPatch) -> None:

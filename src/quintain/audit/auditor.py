@@ -19,14 +19,14 @@ from quintain.audit.kernel.check import Check, NotChecked
 from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken, WorkerPool
 from quintain.audit.kernel.context import AuditContext, OutOfTime
 from quintain.audit.kernel.finding import CLASSES, CONFIDENCES, SEVERITIES, CheckResult, Finding, Status
-from quintain.audit.kernel.loader import About, Subject, spread
+from quintain.audit.kernel.loader import About, Made, Subject, spread
 from quintain.audit.kernel.probe import reset
 from quintain.audit.report.details import detailed
 
 TASKS = 100  # default number of tasks to audit
 LIMIT_S = 30.0  # default time limit of one probe, in seconds
 LATE = "the budget was spent"  # beginning of the reason of a check that did not fit into the budget
-_FOR_TASKS = 0.05  # part of the budget for making the tasks of an environment
+_FOR_TASKS = 0.025  # part of the budget for making the tasks of an environment
 _FOR_CHECKS = 0.9  # part of the budget for checks and the failure rate; the rest is for the details of findings
 _RUNNING = WORKERS + 1  # number of checks at a time; some of them wait
 _FIRST_S = 8.0  # seconds in which checks have the machine to themselves, if there is a budget
@@ -270,7 +270,7 @@ def _begins(ctx: AuditContext) -> None:
 
 def digest_of(subject: Subject, tasks: Sequence[int]) -> tuple[About, str]:
     """Returns the subject's description, with the tasks of an environment at these indices, and its digest."""
-    with Child(subject, tasks=tasks) as child:
+    with Child(subject, made=Made(tuple(tasks))) as child:
         return child.about, child.about.fingerprint or _digest(child.about)
 
 

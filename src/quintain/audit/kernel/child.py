@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import functools
 import heapq
 import itertools
 import math
@@ -26,7 +25,7 @@ from quintain.errors import QuintainError, UsageError
 
 from . import wire
 from .clock_skew import variables
-from .loader import About, Subject
+from .loader import ALONE, About, Made, Subject, merged
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record, waits
 from .registry import foreign_modules
 
@@ -47,7 +46,7 @@ class Child:
     """Process that has loaded the subject in a context.
 
     `walked` holds the ops that the process itself has played, `tasks` those that its forks have begun. An environment
-    is described with the tasks that `loader.describe` makes. Raises UsageError if the subject does not exist, and
+    is described with the tasks in `made`. Raises UsageError if the subject does not exist, and
     SubjectBroken if it does not load.
     """
 
@@ -57,8 +56,7 @@ class Child:
         context: ProcessContext = HOME,
         store: wire.StartStore | None = None,
         *,
-        tasks: int | Sequence[int] = 0,
-        seconds: float = math.inf,
+        made: Made = ALONE,
     ) -> None:
         self._store = wire.StartStore() if store is None else store
         self._index = wanted.index
@@ -71,8 +69,7 @@ class Child:
         try:
             wire.send(self._to, foreign_modules())
             wire.send(self._to, wanted)
-            wire.send(self._to, tasks)
-            wire.send(self._to, seconds)
+            wire.send(self._to, made)
             self.about = self._opened()
         except BaseException:
             self.close()
@@ -256,11 +253,12 @@ class WorkerPool:
         self._played = self._overdue = 0
 
     def describe(self, tasks: int, seconds: float = math.inf) -> About:
-        """Describes the subject as `loader.describe` does; other processes start, too."""
-        return next(self._executor.map(functools.partial(self._start, seconds), (tasks, *[0] * (WORKERS - 1))))
+        """Describes the subject with a number of tasks; each process makes a share of them."""
+        every = (Made(tasks, seconds, (number, WORKERS)) for number in range(WORKERS))
+        return merged(list(self._executor.map(self._start, every)))
 
-    def _start(self, seconds: float, tasks: int) -> About:
-        child = Child(self.subject, HOME, self._store, tasks=tasks, seconds=seconds)
+    def _start(self, made: Made) -> About:
+        child = Child(self.subject, HOME, self._store, made=made)
         with self._lock:
             self._idle.append(child)
         return child.about

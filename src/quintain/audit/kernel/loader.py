@@ -83,6 +83,18 @@ class About(msgspec.Struct, frozen=True):
         return tuple(name for name, weight in weighed if weight <= most)
 
 
+class Made(msgspec.Struct, frozen=True):
+    """Tasks that an environment makes for its description: a number of them, spread evenly, or those at indices.
+
+    Of a number of tasks, it makes as many as it can in `seconds`, but a few at least. Several processes make a share
+    each: `share` is the number of this one, and of all.
+    """
+
+    tasks: int | tuple[int, ...] = 0
+    seconds: float = math.inf
+    share: tuple[int, int] = (0, 1)
+
+
 class LoadedSubject(msgspec.Struct, frozen=True):
     """Subject that is loaded and can make instances."""
 
@@ -136,17 +148,16 @@ def load_subject(wanted: Subject) -> LoadedSubject:
     return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
-def describe(opened: LoadedSubject, wanted: int | Sequence[int] = 0, seconds: float = math.inf) -> About:
-    """Describes a subject.
+ALONE = Made()
+"""No task of an environment; all names of other subjects."""
 
-    An environment is described with so many tasks, with as many of them as it makes in some seconds, or with the tasks
-    at these indices.
-    """
+
+def describe(opened: LoadedSubject, wanted: Made = ALONE) -> About:
+    """Describes a subject; an environment is described with the tasks that are wanted."""
     adapter = SubjectAdapter(opened.factory())
     is_ours = opened.kind == "environment"
     count = len(adapter.subject.shelf if is_ours else adapter.tasks)
-    indices = spread(range(count), wanted) if isinstance(wanted, int) else [place for place in wanted if place < count]
-    made = _made(adapter.subject, indices, seconds) if is_ours else {}
+    made = _made(adapter.subject, count, wanted) if is_ours else {}
     known = [name for name in ATTRIBUTES if hasattr(adapter.subject, name)]
     about = About(
         kind=opened.kind,
@@ -167,17 +178,28 @@ def describe(opened: LoadedSubject, wanted: int | Sequence[int] = 0, seconds: fl
     return about
 
 
-def _made(subject: Any, wanted: Sequence[int], seconds: float) -> dict[int, str]:
+def merged(some: Sequence[About]) -> About:
+    """Returns one description with the tasks of several descriptions of a subject."""
+    rows = sorted(row for one in some if one.indices for row in zip(one.indices, one.tasks, one.weights, strict=True))
+    if not rows:
+        return some[0]
+    indices, tasks, weights = zip(*rows, strict=True)
+    return msgspec.structs.replace(some[0], indices=indices, tasks=tasks, weights=weights)
+
+
+def _made(subject: Any, count: int, wanted: Made) -> dict[int, str]:
     """Makes tasks of an environment until time is up, and returns their names by index.
 
     The first ones are spread as evenly as all: their places in binary digits, read backwards, ascend.
     """
-    until, width = time.monotonic() + seconds, len(f"{len(wanted):b}")
-    order = sorted(range(len(wanted)), key=lambda place: f"{place:0{width}b}"[::-1])
+    tasks, until, (number, shares) = wanted.tasks, time.monotonic() + wanted.seconds, wanted.share
+    indices = spread(range(count), tasks) if isinstance(tasks, int) else [place for place in tasks if place < count]
+    width = len(f"{len(indices):b}")
+    order = sorted(range(len(indices)), key=lambda place: f"{place:0{width}b}"[::-1])
     found: dict[int, str] = {}
-    for place in order:
-        if len(found) < _FEWEST or time.monotonic() < until:
-            found[wanted[place]] = next(subject.shelf.names((wanted[place],)))
+    for place in order[number::shares]:
+        if len(found) < _FEWEST / shares or time.monotonic() < until:
+            found[indices[place]] = next(subject.shelf.names((indices[place],)))
     return dict(sorted(found.items()))
 
 

@@ -28,7 +28,7 @@ from quintain.audit.mutants.loading import install
 from quintain.errors import UsageError
 
 from . import wire
-from .loader import HELD, LoadedSubject, Subject, describe, load_subject
+from .loader import HELD, LoadedSubject, Made, Subject, describe, load_subject
 from .player import Player
 from .probe import Op, Probe
 from .registry import allow
@@ -39,10 +39,10 @@ GRACE_S = 0.3  # seconds in which processes may end that end with their parent, 
 
 
 def main(inward: int, outward: int) -> None:
-    """Loads the subject of the second frame, describes the tasks that the next two limit, and plays probes."""
+    """Loads the subject of the second frame, describes it with the tasks of the third, and plays probes."""
     receiver = wire.Receiver(inward)
     allow(receiver.receive(list[str]))
-    wanted, tasks, seconds = receiver.receive(Subject), receiver.receive(int | list[int]), receiver.receive(float)
+    wanted, made = receiver.receive(Subject), receiver.receive(Made)
     if sys.platform == "linux":  # Becomes the parent of orphaned descendants, so that they can be found and ended.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -53,7 +53,7 @@ def main(inward: int, outward: int) -> None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
         wire.send(outward, _unloaded(error))
         return
-    if worker.describes(tasks, seconds):
+    if worker.describes(made):
         worker.serve(receiver)
 
 
@@ -65,12 +65,12 @@ class _Worker:
         self._made: set[str] = set()
         self._starts = wire.StartStates()
 
-    def describes(self, tasks: int | list[int], seconds: float) -> bool:
+    def describes(self, made: Made) -> bool:
         """Describes the subject in a fork, so that the template process never makes an instance."""
         pid = os.fork()
         if pid == 0:
             try:
-                message = wire.LoadFrame(describe(self._opened, tasks, seconds))
+                message = wire.LoadFrame(describe(self._opened, made))
             except (Exception, SystemExit) as error:  # noqa: BLE001 (the auditor receives it)
                 message = _unloaded(error)
             self._send(message)
