@@ -12,7 +12,7 @@ import pytest
 
 from quintain.audit.kernel.child import WORKERS, Child, WorkerPool
 from quintain.audit.kernel.context import AuditContext
-from quintain.audit.kernel.loader import Subject
+from quintain.audit.kernel.loader import Made, Subject
 from quintain.audit.kernel.probe import Op, Probe, answer, call, reset, score
 
 DESK = """
@@ -81,7 +81,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def walked(desk: Path, request: pytest.FixtureRequest) -> Iterator[AuditContext]:
     subject = Subject(f"{desk}:{request.param}")
-    with Child(subject, tasks=4) as child:
+    with Child(subject, made=Made(4)) as child:
         about = child.about
     subject.index.update(zip(about.tasks, about.indices, strict=True))
     pool = WorkerPool(subject)

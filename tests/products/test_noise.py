@@ -26,7 +26,7 @@ def answer(api: Client, method: str, path: str, body: Any = None) -> HttpRespons
     return api.world.respond(request(method, url, body, headers=api.headers))
 
 
-@given(st.text(max_size=5), st.floats(0.0, 1.0), st.lists(st.integers(0, 10**6), min_size=1, max_size=30))
+@given(st.text(max_size=5), st.floats(0.0, 1.0), st.lists(st.integers(0, 10**6), min_size=1, max_size=8))
 def test_plan_is_a_pure_function_that_grows_with_its_rate(seed: str, rate: float, numbers: list[int]) -> None:
     for number in numbers:
         some = Noise(seed, stale=rate)
