@@ -10,24 +10,33 @@ from quintain.audit.auditor import audit
 from quintain.audit.kernel.check import registered
 from quintain.audit.kernel.loader import Subject
 
-FOLDER = Path(__file__).parents[2] / "bench/audit/sound_odd"
+FOLDER = Path(__file__).parents[2] / "bench/audit"
 
 
 @pytest.mark.parametrize(
     ("world", "check"),
     [
-        ("bank.py:env", "x.collateral_damage"),  # "none" for no cost centre
-        ("house.py:env", "x.undo"),  # where one stands, which is the way and not the work
-        ("notes.py:env", "semantic.no_solution_leakage"),  # "Keep 4711 under the key answer"
-        ("returns.py:Returns", "runtime.tool_declaration_accuracy"),  # additional fields that the schema allows
-        ("sheet.py:env", "x.done_as_told"),  # a formula, whose value is answered; and 0, which has no other digits
-        ("sheet.py:env", "x.undo"),  # an empty cell shows 0
-        ("shelf.py:env", "x.collateral_damage"),  # a search that the state remembers
-        ("survey.py:env", "semantic.oracle_max"),  # a declared maximum below 1
+        ("sound_odd/bank.py:env", "x.collateral_damage"),  # "none" for no cost centre
+        ("sound_odd/house.py:env", "x.undo"),  # where one stands, which is the way and not the work
+        ("sound_odd/notes.py:env", "semantic.no_solution_leakage"),  # "Keep 4711 under the key answer"
+        (
+            "sound_odd/returns.py:Returns",
+            "runtime.tool_declaration_accuracy",
+        ),  # additional fields that the schema allows
+        (
+            "sound_odd/sheet.py:env",
+            "x.done_as_told",
+        ),  # a formula, whose value is answered; and 0, which has no other digits
+        ("sound_odd/sheet.py:env", "x.undo"),  # an empty cell shows 0
+        ("sound_odd/shelf.py:env", "x.collateral_damage"),  # a search that the state remembers
+        ("unseen_b/canal.py:env", "x.undo"),  # a lock that is filled, passed and drained
+        ("unseen_b/kerb.py:env", "x.another_record"),  # a question, whose calls only look
+        ("unseen_b/spokes.py:env", "x.done_as_told"),  # a timer, whose fields are the framework's
+        ("sound_odd/survey.py:env", "semantic.oracle_max"),  # a declared maximum below 1
     ],
 )
 def test_law_proves_nothing_in_an_odd_design(world: str, check: str) -> None:
-    report = audit(Subject(f"{FOLDER / world}"), [one for one in registered() if one.id == check], tasks=8)
+    report = audit(Subject(f"{FOLDER / world}"), [one for one in registered() if one.id == check], tasks=12)
     assert [one.status for one in report.checks] == ["checked"]
     assert [one.title for one in report.findings if one.severity == "error"] == []
 

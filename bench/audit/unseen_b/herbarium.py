@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import msgspec
+
 import quintain as qn
 
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
@@ -194,12 +195,14 @@ def spoil(rng: random.Random, clean: Sheet, text: str) -> Sheet:
     typed = msgspec.structs.replace(clean, label=text)
     for field in rng.sample(FIELDS[:4], rng.choice((1, 2, 2, 3))):
         if field == "collector":
-            typed.collector = rng.choice((text.split("leg. ")[1].split(" no.")[0], clean.collector.replace(",", "")))
+            typed.collector = rng.choice(
+                (text.split("leg. ")[1].split(" no.", maxsplit=1)[0], clean.collector.replace(",", ""))
+            )
         elif field == "date":
             day, month, year = text.split(" | ")[2].split(".")
             typed.date = rng.choice((f"{day}/{ROMAN.index(month) + 1}/{year}", f"{day}.{month}.{year}", year))
         elif field == "country":
-            typed.country = text.split(" | ")[3].split(",")[0]
+            typed.country = text.split(" | ")[3].split(",", maxsplit=1)[0]
         elif clean.altitude_m is not None:
             ((amount, unit),) = re.findall("([0-9]+) (m|ft)$", text)
             typed.altitude_m = rng.choice((None, int(amount) * (10 if unit == "m" else 1)))
@@ -210,7 +213,7 @@ def task(split: str, n: int, state: type[Herbarium], options: dict[str, Any]) ->
     """Task n of a split: a batch of sheets."""
     name, one_pool, stock = f"{split}-{n}", options.get("one_pool", False), options.get("stock", FIELD_WORK)
     n += 20 * (one_pool and split == "test")
-    rng = random.Random(f"herbarium/{n}" if one_pool else f"herbarium/{split}/{n}")
+    rng = random.Random(f"herbarium/{n}" if one_pool else f"herbarium/{split}/{n}")  # noqa: S311
     first, clean, typed = rng.randrange(100, 900), dict[str, Sheet](), dict[str, Sheet]()
     for number in range(first, first + 5 + n % 3):
         text, sheet = label(rng, stock, short_years=options.get("short_years", False))

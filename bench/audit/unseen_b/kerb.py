@@ -6,8 +6,9 @@ from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-import quintain as qn
 from msgspec.structs import astuple
+
+import quintain as qn
 from quintain.resources.database import Database, Indexed, References
 
 SIZES = {"train": range(32), "test": range(16)}
@@ -60,7 +61,7 @@ def plate_of(rng: random.Random) -> str:
 
 def fill(db: Database) -> None:
     """The office's data on the first day: 72 residents, with permits and payments."""
-    rng = random.Random("kerb/office")
+    rng = random.Random("kerb/office")  # noqa: S311
     for number, name in enumerate(rng.sample([f"{first} {last}" for first in FIRST for last in LAST], 72), 1):
         db.insert(Resident(number, name, zone := rng.choice(list(RATES))))
         for _ in range(2 if number % 4 == 1 else 1):
@@ -190,11 +191,11 @@ class Kerb(qn.State):
         self.db.execute("INSERT INTO notes (resident, text) VALUES (?, ?)", self._who().id, text)
 
 
-def task(split: str, n: int, state: type[Kerb], with_case: bool) -> qn.Task[Kerb]:
+def task(split: str, n: int, state: type[Kerb], with_case: bool) -> qn.Task[Kerb]:  # noqa: FBT001
     """Task n of a split: some jobs on one account, or a question about its money."""
-    rng, db = random.Random(f"kerb/{split}/{n}"), (OFFICE_AND_CASES if with_case else OFFICE).fork()
+    rng, db = random.Random(f"kerb/{split}/{n}"), (OFFICE_AND_CASES if with_case else OFFICE).fork()  # noqa: S311
     people = db.all(Resident, "SELECT * FROM residents WHERE (id % 3 = 0) = ? ORDER BY id", split == "test")
-    who = random.Random("kerb/queue").sample(people, len(people))[n]
+    who = random.Random("kerb/queue").sample(people, len(people))[n]  # noqa: S311
     permits = db.all(Permit, "SELECT * FROM permits WHERE resident = ? ORDER BY id", who.id)
     truth: dict[str, list[Any]] = {"new": [], "gone": []}
     jobs, answer = list[tuple[str, str, dict[str, Any], str]](), "done"
@@ -243,7 +244,7 @@ def done(view: qn.EpisodeView[Kerb]) -> float:
     """The share of the changes that are made; for a question, whether the answer ends in the amount."""
     added, removed, new, gone = changes(view)
     if not new:
-        return float(re.findall(r"[0-9]+[.][0-9]{2}", view.answer)[-1:] == [view.task.answer])
+        return float(re.findall(r"-?[0-9]+[.][0-9]{2}", view.answer)[-1:] == [view.task.answer])
     return ((added & new).total() + (removed & gone).total()) / (new + gone).total()
 
 

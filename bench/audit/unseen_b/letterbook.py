@@ -168,7 +168,7 @@ class ReadingRoom(qn.State):
 
     def _found(self, terms: list[str], first: int, last: int) -> list[str]:
         text = "sender || ' ' || recipient || ' ' || place || ' ' || body"
-        sql = f"SELECT record, {text} FROM letters WHERE {self.SPAN} ORDER BY record"  # noqa: S608
+        sql = f"SELECT record, {text} FROM letters WHERE {self.SPAN} ORDER BY record"
         rows = self.db.execute(sql, str(first), str(last))
         return [record for record, text in rows if all(term in text.casefold() for term in terms)]
 
@@ -183,7 +183,7 @@ class ReadingRoom(qn.State):
         return {"hits": hits, "left": len(left)}
 
     def _letter(self, record: str) -> dict[str, Any]:
-        rows = self.db.execute(f"SELECT {', '.join(self.COLUMNS)} FROM letters WHERE record = ?", record)  # noqa: S608
+        rows = self.db.execute(f"SELECT {', '.join(self.COLUMNS)} FROM letters WHERE record = ?", record)
         if not rows:
             raise qn.ToolError(f"there is no letter {record!r}")
         return dict(zip(self.COLUMNS, rows[0], strict=True))

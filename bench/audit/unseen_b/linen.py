@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
+
 import quintain as qn
 
 TODAY = date(2026, 3, 14)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+
 import quintain as qn
 
 MONDAY = datetime(2026, 3, 9, 8, tzinfo=UTC)

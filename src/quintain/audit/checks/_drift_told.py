@@ -344,8 +344,8 @@ def _named(slot: str, name: str) -> bool:
 
 def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """Returns a finding for a field named like the parameter that never changes with it."""
-    if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
-        return None
+    if slot.startswith(("answer/", "shared/")) or slot.rpartition("/")[2] != series.name:
+        return None  # A timer of the framework has fields of its own.
     found: dict[str, list[Variation]] = {}
     for variation, slots in zip(series.variations, series.slots, strict=True):
         new = str(slots.get(slot, (None, None))[1])

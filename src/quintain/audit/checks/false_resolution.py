@@ -229,8 +229,14 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _ways_back(ctx: AuditContext, solution: Solution, place: int) -> Iterator[Op]:
-    """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
+    """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools.
+
+    A tool that the solution itself uses after such a write on the same thing is none: what it takes back is a means, as
+    a lock is that is filled, passed and drained.
+    """
     op = solution.ops[place]
+    pairs = itertools.combinations(solution.acts, 2)
+    means = {b.name for a, b in pairs if a.name == op.name and {*scalars(a.value)} & {*scalars(b.value)}}
     fields = _fields(solution, place)
     own = {key: fields[key] for key in op.value if fields.get(key) not in (MISSING, None)}
     old_op = giving(op, **own) if own else _with_old_values(solution, place)
@@ -242,7 +248,9 @@ def _ways_back(ctx: AuditContext, solution: Solution, place: int) -> Iterator[Op
             if old != MISSING and fits(old, schema, tool.parameters):
                 for base in _filled([name for name in tool.required if name != key], ids, op.value):
                     yield call(tool.name, base | {key: old})
-    other_tools = [tool for tool in ctx.about.tools if tool.name != op.name and not only_reads(ctx, call(tool.name))]
+    other_tools = [
+        tool for tool in ctx.about.tools if tool.name not in {op.name, *means} and not only_reads(ctx, call(tool.name))
+    ]
     named = [not _TAKES_BACK & set(words(tool.name)) for tool in other_tools]
     for is_other, tool in sorted(zip(named, other_tools, strict=True), key=lambda pair: pair[0]):
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.
