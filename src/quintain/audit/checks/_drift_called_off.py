@@ -20,6 +20,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
 from ._reward_acts import MISSING, Path, at, differences, names, spec_of, words
+from ._same_walks import form
 
 _CALLS_OFF = names("cancel revoke withdraw unschedule abort rescind delete remove")
 _EXCUSED = re.compile(r"\b(if|unless|only|except|notice|period|already|until|fee)\b", re.IGNORECASE)
@@ -53,7 +54,10 @@ def _pairs(ctx: AuditContext) -> Iterator[tuple[Variation, Op]]:
         tool = spec_of(ctx, off.op)
         makers = [one for one in ctx.discovery.calls if one.task == off.task and one.op in off.before]
         for maker in makers if tool and not _EXCUSED.search(tool.description) else ():
-            key = next((key for key, value in off.op.value.items() if value == _id(maker.seen)), "")
+            made = _id(maker.seen)
+            has_form = isinstance(made, str) and any(map(str.isdigit, made))
+            alike = [key for key, value in off.op.value.items() if has_form and form(value) == form(made)]
+            key = next((key for key, value in off.op.value.items() if value == made), alike[0] if alike else "")
             plans = [one for one in ctx.variations.of(maker.op.name) if one.works and one.kind in ("good", "legal")]
             for plan in plans[:_MAX_PLANS] if key else ():
                 yield plan, call(off.op.name, off.op.value | {key: _id(plan.seen)}, mark="off")
@@ -70,7 +74,7 @@ def _sessions(plan: Variation, off: Op) -> list[Probe]:
 
 @relation
 def happens(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if a value that the first call of two sessions gave is set later, in the cancelled session, too."""
+    """True if what the first call of two sessions gave is set or told later, in the cancelled session, too."""
     looks = [record.at(mark) for record in records for mark in ("before", "after")]
     if records[0].at("off").is_error or not all(look.fine for look in looks):
         return False
@@ -78,6 +82,9 @@ def happens(records: Sequence[Record], evidence: Evidence) -> bool:
 
     def is_late(path: Path) -> bool:
         first, last = ([at(world[place], path) for world in (off, on, never)] for place in (0, 1))
-        return first[0] == first[1] == first[2] and last[0] == last[1] and last[0] in evidence.data.values()
+        told, without = str(last[0]), str(last[2])
+        texts = [one for one in evidence.data.values() if isinstance(one, str) and len(one) > 2]
+        is_given = last[0] in evidence.data.values() or any(one in told and one not in without for one in texts)
+        return first[0] == first[1] == first[2] and last[0] == last[1] and is_given
 
     return any(map(is_late, differences(never[1], on[1], evidence.volatile)))

@@ -42,8 +42,8 @@ VERBS = (
 ACTS = (
     "add", "append", "apply", "approve", "assign", "book", "buy", "cancel", "change", "clear", "close", "commit",
     "create", "delete", "deposit", "edit", "insert", "lock", "log", "make", "mark", "merge", "modify", "move", "open",
-    "order", "pay", "place", "post", "put", "refund", "register", "remove", "rename", "reply", "reset", "save",
-    "schedule", "send", "set", "submit", "transfer", "unlock", "update", "upload", "withdraw", "write",
+    "order", "pay", "place", "post", "put", "refund", "register", "remove", "rename", "reply", "reset", "restart",
+    "save", "schedule", "send", "set", "submit", "transfer", "unlock", "update", "upload", "withdraw", "write",
 )  # fmt: skip
 """Words that names of tools which write begin with."""
 
@@ -60,14 +60,16 @@ def state_op(ctx: AuditContext) -> str:
 
 
 def seems_to_read(ctx: AuditContext, tool: str) -> bool:
-    """True if a tool reads: as declared, by its name (a read may be logged), or because it never changed the state.
+    """True if a tool reads: as declared, by its name or its description's first word, or as it never changed the state.
 
-    A tool whose name says that it writes does so even if the state shows nothing at once: it may show it later.
+    A read may be logged, or kept to be shown again. A tool whose name says that it writes does so even if the state
+    shows nothing at once: it may show it later.
     """
     if tool in ctx.declared:
         return not ctx.declared[tool]
     words = tool.lower().replace("-", "_").replace(".", "_").split("_")
-    if any(word in VERBS for word in words):
+    said = [one.description.split(maxsplit=1)[:1] for one in ctx.about.tools if one.name == tool]
+    if any(word in VERBS for word in (*words, *(verb.lower().rstrip("s") for some in said for verb in some))):
         return not any(word in ACTS for word in words[:1])
     return bool(state_op(ctx)) and tool in ctx.discovery.readers and not any(word in ACTS for word in words)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, parsed
-from quintain.audit.facts.variations import NOWHERE, Variation, changed
+from quintain.audit.facts.variations import NOWHERE, Variation, changed, nobody
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -36,6 +36,8 @@ _NAMED = re.compile(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$")
 def is_name(variation: Variation) -> bool:
     """True if the parameter names one thing of the world: a value of a column without duplicates."""
     value = variation.good.get(variation.name)
+    if isinstance(value, int):
+        return bool(nobody(value, variation.name, variation.base_state))
     if not isinstance(value, str) or not value or " " in value.strip():
         return False
     columns = variation.base_state.columns.items()
@@ -183,7 +185,7 @@ def _refusing(ctx: AuditContext, variation: Variation) -> list[Probe]:
         is_like = other.kind == "unknown" and not other.works and other.name == variation.name
         if is_like and other.tool.name != variation.tool.name and other.name in other.tool.required:
             theirs = _columns(other)
-            if other.op.value[other.name] in text_of(other.seen) and (own & theirs or not (own or theirs)):
+            if str(other.op.value[other.name]) in text_of(other.seen) and (own & theirs or not (own or theirs)):
                 return [Probe((*other.base_state.head, other.op.marked("call")))]
     return []
 

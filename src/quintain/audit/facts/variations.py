@@ -284,6 +284,7 @@ def _values(
         yield from (("illegal", one) for one in NOWHERE if schema.get("enum"))
     elif "integer" in kinds or "number" in kinds:
         yield from _numbers(schema, given.get(name))
+        yield from (("unknown", one) for one in nobody(given.get(name), name, base_state) if fits(one, schema))
     elif "string" in kinds:
         yield from _texts(schema, name, given.get(name), base_state=base_state, ctx=ctx)
 
@@ -296,6 +297,17 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
     yield from (("legal", one) for one in dict.fromkeys(one for one in tried if is_number(one)) if fits(one, schema))
     yield from [("illegal", low - 1)] if is_number(low) else ()
     yield from [("illegal", high + 1)] if is_number(high) else ()
+
+
+def nobody(value: Any, name: str, base_state: BaseState) -> list[int]:
+    """Returns a number that no row has, if the value is the number of a row of which the parameter's name speaks."""
+    stem = re.sub(r"_?(id|number|no)$", "", name)
+    for column, values in base_state.columns.items():
+        table, _, field = column.rpartition("/")
+        is_its = field in ("id", "#") and (stem != name or stem in re.split(r"[._]", table.removesuffix("s")))
+        if is_its and value in values and all(isinstance(one, int) for one in values) and len(values) >= 3:
+            return [max(values) + 59264]
+    return []
 
 
 def _texts(

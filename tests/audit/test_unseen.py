@@ -1,0 +1,28 @@
+"""Bugs of worlds that nobody who wrote a check had seen, each with the check that proves it since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import audit
+from quintain.audit.kernel.check import registered
+from quintain.audit.kernel.loader import Subject
+
+FOLDER = Path(__file__).parents[2] / "bench/audit/unseen_b"
+
+
+@pytest.mark.parametrize(
+    ("world", "bug", "check"),
+    [
+        ("canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
+        ("kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
+        ("spokes", "env_insistent", "x.called_off"),  # what is told later holds what was planned
+    ],
+)
+def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:
+    checks = [one for one in registered() if one.id == check]
+    for name, wanted in (("env", set[tuple[str, str]]()), (bug, {("error", "proven")})):
+        report = audit(Subject(f"{FOLDER / world}.py:{name}"), checks, tasks=12)
+        assert {(one.severity, one.confidence) for one in report.findings} == wanted
