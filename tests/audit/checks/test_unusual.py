@@ -20,6 +20,7 @@ SUBJECTS = Path(__file__).with_name("_unusual_subjects.py")
         ("Rooms", "Rounded", "x.ladder", "any one of 4 calls of set_status may be left out", "proven"),
         ("Rooms", "Rounded", "x.oracle_ablation", "set_status is part of the solution", "proven"),
         ("Rooms", "NeverWrong", "x.oracle_ablation", "nothing of what the task asks for is done", "proven"),
+        ("Office", "Kept", "semantic.no_solution_leakage", "query shows the hidden refunds", "proven"),
     ],
 )
 def test_bug_is_reported_and_its_sound_twin_is_not(
