@@ -12,6 +12,7 @@ from tests.audit.checks._found import firm, found
 pytestmark = pytest.mark.slow
 
 SUBJECTS = Path(__file__).with_name("_unusual_subjects.py")
+ORDER = "dates are in no order: "
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,9 @@ SUBJECTS = Path(__file__).with_name("_unusual_subjects.py")
         ("Rooms", "Rounded", "x.oracle_ablation", "set_status is part of the solution", "proven"),
         ("Rooms", "NeverWrong", "x.oracle_ablation", "nothing of what the task asks for is done", "proven"),
         ("Office", "Kept", "semantic.no_solution_leakage", "query shows the hidden refunds", "proven"),
+        ("Archive", "AnyStay", "x.calendar", f"{ORDER}guests.arrived and guests.leaves", "likely"),
+        ("Archive", "AnyReply", "x.calendar", f"{ORDER}letters.answers and its day", "likely"),
+        ("Archive", "Filled", "x.calendar", "a name is a placeholder", "likely"),
     ],
 )
 def test_bug_is_reported_and_its_sound_twin_is_not(
