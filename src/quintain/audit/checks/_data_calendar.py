@@ -80,7 +80,7 @@ def _read(record: Record) -> str:
 
 @check("x.calendar", "data_realism", needs=("tasks",), value=44)
 def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that dates have the weekday that is given for them, and that dates and times of day exist."""
+    """Checks that dates and times exist, have the weekday that is given for them, and come in order."""
     look = (Op("glance", mark="state"),) if "state" in ctx.offers else ()
     probes = [Probe((reset(task, mark="prompt"), *look)) for task in ctx.sample_tasks(TASKS)]
     read = [(probe, _read(record)) for probe, record in zip(probes, ctx.play_all(probes), strict=True)]
