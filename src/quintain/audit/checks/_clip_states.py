@@ -18,6 +18,7 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, res
 from quintain.audit.kernel.registry import relation
 
 from ._reward_acts import only_reads
+from ._reward_runs import longest
 
 EPSILON = 1e-9
 WALKED = 6
@@ -45,7 +46,8 @@ Walk = tuple[str, tuple[int, ...], list[PaidState]]
 
 def walks(ctx: AuditContext) -> list[Walk]:
     """Returns tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs."""
-    found = ctx.once(("ladders",), lambda own: [walk for task in own.sample_tasks(WALKED) for walk in _walk(own, task)])
+    tasks = dict.fromkeys((*ctx.sample_tasks(WALKED), *longest(ctx)))
+    found = ctx.once(("ladders",), lambda own: [walk for task in tasks for walk in _walk(own, task)])
     if not found:
         raise ctx.not_checked("no task has a solution that does anything")
     return found

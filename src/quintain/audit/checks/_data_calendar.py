@@ -1,16 +1,17 @@
-"""Checks that the dates and times of prompts and start states exist in the calendar.
+"""Checks that the dates, times and names of prompts and start states are such as the world has.
 
 A date names its weekday, so that both can disagree. Documents with such errors may be what a task is about: then its
-solution or its prompt speaks of weekdays.
+solution or its prompt speaks of weekdays. What begins comes before it ends, and a reply after what it answers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -18,7 +19,9 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, reset
 from quintain.audit.kernel.registry import relation
 
+from ._data_tables import Tables, column, columns, filled, is_stamps, pooled, state_probes
 from ._drift_words import show, text_of
+from ._reward_acts import names, words
 from ._reward_runs import SURE, UNSURE
 
 TASKS, LEAST = 12, 3
@@ -36,9 +39,10 @@ _ABOUT = re.compile(
     r"weekday|day of the week|(what|which) day|calendar|contradict|consisten|valid|mistake|typo|fiction", re.IGNORECASE
 )
 _NAMED = re.compile("|".join(_DAYS), re.IGNORECASE)
+_FILLER = re.compile(r"\b(?:test user|foo ?bar|lorem ipsum|asdf\w*|x{3,} y{3,})\b", re.IGNORECASE)
 KINDS = {
     "weekday": "a date is given with another weekday than it has", "date": "a date is in no calendar",
-    "hour": "a time of day goes on after 23:59",
+    "hour": "a time of day goes on after 23:59", "filler": "a name is a placeholder",
 }  # fmt: skip
 
 
@@ -51,6 +55,7 @@ def errors(text: str) -> Iterator[tuple[str, str]]:
             yield "date", found[0]
         elif name in _DAYS and name != _DAYS[day.weekday()]:
             yield "weekday", found[0]
+    yield from (("filler", found[0]) for found in _FILLER.finditer(text))
     times = _TIME.findall(text)
     if any(before[0] == "23" and after[0] == "24" for before, after in pairwise(times)):
         yield from (("hour", f"{hour}:{minute}") for hour, minute in times if "24:00" < f"{hour}:{minute}" < "30:00")
@@ -75,12 +80,13 @@ def _read(record: Record) -> str:
 
 @check("x.calendar", "data_realism", needs=("tasks",), value=44)
 def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that dates have the weekday that is given for them, and that dates and times of day exist."""
+    """Checks that dates and times exist, have the weekday that is given for them, and come in order."""
     look = (Op("glance", mark="state"),) if "state" in ctx.offers else ()
     probes = [Probe((reset(task, mark="prompt"), *look)) for task in ctx.sample_tasks(TASKS)]
     read = [(probe, _read(record)) for probe, record in zip(probes, ctx.play_all(probes), strict=True)]
     dated = [text for _, text in read if _DATE.search(text) or _TIME.search(text)]
     ctx.count_comparisons(len(dated))
+    yield from _in_order(ctx)
     for kind, what in KINDS.items():
         wrong = {probe: text for probe, text in read if kind in dict(errors(text))}
         tasks = [probe.ops[0].name for probe in wrong]
@@ -91,7 +97,59 @@ def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
         if len(wrong) >= LEAST:
             yield show(
                 ctx, what, contradicted, *list(wrong)[:LEAST], marks=("prompt",), data=kind, part="T", tasks=tasks,
-                expected="days and times of the Gregorian calendar", teaches="a calendar that does not exist",
+                expected="days, times and names as in the world", teaches="data that does not exist",
                 observed=[said for text in wrong.values() for one, said in errors(text) if one == kind][:6],
                 **(SURE if is_sure else UNSURE),
             )  # fmt: skip
+
+
+_BEGINS = names("arrive arrives arrived arrival in start starts started begin begins from since")
+_ENDS = names("leave leaves left depart departs departure out end ends ended finish finished until to till")
+_REPLY = re.compile(r"(?:^|_)(?:answers|in_answer_to|reply_to|replies_to|reply_of|responds_to|response_to)(?:_|$)")
+ROWS, SHARE = 20, 0.2
+"""Pairs of dates from which something is said, and the share of each order from which neither is an exception."""
+
+
+def _in_order(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Yields findings for dates of which now the one comes first and now the other."""
+    probes = state_probes(ctx.sample_tasks(TASKS)) if "state" in ctx.offers else []
+    ctx.count_comparisons(len(probes))
+    for name in sorted(_mixed(ctx.play_all(probes))):
+        yield show(
+            ctx, f"dates are in no order: {name}", out_of_order, *probes, marks=("ours",), data=name, part="T",
+            expected="a beginning before its end, and a reply after what it answers", observed=name,
+            teaches="that dates mean nothing", **UNSURE,
+        )  # fmt: skip
+
+
+@relation
+def out_of_order(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Dates of the rows that `data` names are now in one order and now in the other."""
+    return evidence.data in _mixed(records)
+
+
+def _mixed(records: Sequence[Record]) -> set[str]:
+    found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for record in records:
+        for name, first, last in _dates(pooled([record])):
+            found[name].add((first, last))
+    orders = {name: [first < last for first, last in pairs if first != last] for name, pairs in found.items()}
+    return {name for name, up in orders.items() if len(up) >= ROWS and SHARE <= sum(up) / len(up) <= 1 - SHARE}
+
+
+def _dates(tables: Tables) -> Iterator[tuple[str, str, str]]:
+    """Yields names and dates of which the first should be the earlier one."""
+    for table, rows in tables.items():
+        dated = [name for name in columns(rows) if is_stamps(column(rows, name))]
+        for begin, end in permutations(dated, 2):
+            first, last = {*words(begin)}, {*words(end)}
+            if first & _BEGINS and last & _ENDS and first - _BEGINS == last - _ENDS:
+                pairs = [(row[begin], row[end]) for row in rows if row.get(begin) and row.get(end)]
+                yield from ((f"{table}.{begin} and {table}.{end}", str(a), str(b)) for a, b in pairs)
+        for link in [name for name in columns(rows) if _REPLY.search(name) and len(dated) == 1]:
+            wanted = {str(value) for value in filled(column(rows, link))}
+            for key in [name for name in rows[0] if name != link]:
+                by = {str(row.get(key)): row for row in rows}
+                if wanted and wanted <= by.keys() and len(by) == len(rows):
+                    pairs = [(by[str(row[link])].get(dated[0]), row.get(dated[0])) for row in rows if row.get(link)]
+                    yield from ((f"{table}.{link} and its {dated[0]}", str(a), str(b)) for a, b in pairs if a and b)

@@ -14,23 +14,11 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset, score
 from quintain.audit.kernel.registry import relation
 
+from . import _leak_secrets as secrets
 from ._leak_reading import METHODS, prompt_ops
-from ._leak_secrets import (
-    Leak,
-    SecretIndex,
-    encodings,
-    folded,
-    label,
-    objects,
-    same_value,
-    shown,
-    shows_it,
-    sought,
-    text_of,
-)
 
 TEACHES = "to look up the stored answer instead of solving the task"
-ENCODED = frozenset((*encodings("Encoded 1"), "quoting"))
+ENCODED = frozenset((*secrets.encodings("Encoded 1"), "quoting"))
 HOW = {
     "strong": "in a field that only a truth has", "weak": "in a field that names it as the answer",
     "inner": "in a field that was left in for those who build it",
@@ -54,7 +42,7 @@ class Place(NamedTuple):
     other_task: str
     op: Op
     before: tuple[Op, ...]
-    leak: Leak
+    leak: secrets.Leak
     seen: OpResult
 
     @property
@@ -71,10 +59,10 @@ def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
     """The task shows at "read" what it hides; the same calls in another task (second probe) do not."""
     want: dict[str, Any] = evidence.data
     read, hidden = records[0].at("read"), records[0].at("hidden")
-    known = sought(hidden.value)
-    if not hidden.fine or not shows_it(said(read), known, want):
+    known = secrets.sought(hidden.value)
+    if not hidden.fine or not secrets.shows_it(said(read), known, want):
         return False
-    return all(not shows_it(said(other_record.at("read")), known, want) for other_record in records[1:])
+    return all(not secrets.shows_it(said(other_record.at("read")), known, want) for other_record in records[1:])
 
 
 @relation
@@ -89,7 +77,7 @@ def said(seen: OpResult) -> Any:
     return seen.raised if seen.how else seen.value
 
 
-def want(leak: Leak) -> dict[str, Any]:
+def want(leak: secrets.Leak) -> dict[str, Any]:
     """Returns the search key for `shows_it`."""
     return {"how": leak.how, "under": leak.under, "needle": leak.needle}
 
@@ -114,7 +102,7 @@ def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) 
     probes = [Probe((*prompt_ops(ctx, where or task), *ops[task])) for task, other in pairs for where in (task, other)]
     records = ctx.play_all(probes)
     for pair, own, beside in zip(pairs, records[::2], records[1::2], strict=True):
-        yield from _of_task(ctx, pair, sought(hidden[pair[0]]), own=own, beside=beside if pair[1] else None)
+        yield from _of_task(ctx, pair, secrets.sought(hidden[pair[0]]), own=own, beside=beside if pair[1] else None)
 
 
 CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
@@ -126,21 +114,21 @@ _CODING = re.compile(r"revers|backward|decod|encod|decipher|decrypt|rot ?13|base
 
 
 def _of_task(
-    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, own: Record, beside: Record | None
+    ctx: AuditContext, pair: tuple[str, str], hidden: secrets.SecretIndex, *, own: Record, beside: Record | None
 ) -> Iterator[Place]:
     spoken, has_written = "", False
     for at, (op, seen) in enumerate(zip(own.ops, own.seen, strict=False)):
-        spoken += folded(text_of(op.value)) if op.value is not None else ""
+        spoken += secrets.folded(secrets.text_of(op.value)) if op.value is not None else ""
         there = beside.seen[at] if beside is not None and at < len(beside.seen) else None
         if op.do == "call" and op.name in METHODS:
             there = None
         has_written = has_written or (op.do == "call" and op.name in ctx.discovery.writers and not seen.is_error)
         ctx.count_comparisons()
-        for leak in shown(said(seen), hidden) if there is None or said(there) != said(seen) else ():
-            needle = folded(text_of(leak.needle))
+        for leak in secrets.shown(said(seen), hidden) if there is None or said(there) != said(seen) else ():
+            needle = secrets.folded(secrets.text_of(leak.needle))
             is_own = (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED)
             is_work = op.do != "call" and leak.how in ENCODED and _CODING.search(said(seen))
-            if not is_own and not is_work and (there is None or not shows_it(said(there), hidden, want(leak))):
+            if not is_own and not is_work and (there is None or not secrets.shows_it(said(there), hidden, want(leak))):
                 other_task = "" if there is None else pair[1]
                 yield Place(pair[0], other_task, op.marked(""), own.ops[1:at], leak, seen)
 
@@ -155,7 +143,7 @@ def _confidence(ctx: AuditContext, place: Place) -> Sure | None:
         return _first(place)
     if leak.how in ("strong", "marked"):
         return "proven"
-    needle = folded(text_of(leak.needle))
+    needle = secrets.folded(secrets.text_of(leak.needle))
     if leak.how not in ("stated", "object") and len(needle) > 3 and needle in _prompt(ctx, place.task):
         return None
     if place.op.name in METHODS:
@@ -178,7 +166,7 @@ def _prompt(ctx: AuditContext, task: str) -> str:
     def read(own: AuditContext) -> str:
         record = own.play(*prompt_ops(own, task))
         marks = ("reset", "prompt") if "prompt" in own.offers else ("reset",)
-        return " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
+        return " ".join(secrets.folded(secrets.text_of(said(record.at(mark)))) for mark in marks)
 
     return ctx.once(("leak prompt", task), read)
 
@@ -189,18 +177,18 @@ def _world(ctx: AuditContext, task: str) -> list[Any] | None:
     return [seen.value] if seen is not None and seen.fine else None
 
 
-def _stands_in_world(leak: Leak, world: Any) -> bool:
+def _stands_in_world(leak: secrets.Leak, world: Any) -> bool:
     """True if the shown value stands in the world as data, such as in a column."""
     if leak.how == "object":
-        rows = (row for _, row in objects(world))
-        return any(all(same_value(row.get(key), item) for key, item in leak.needle.items()) for row in rows)
+        rows = (row for _, row in secrets.objects(world))
+        return any(all(secrets.same_value(row.get(key), item) for key, item in leak.needle.items()) for row in rows)
     if leak.how in ("stated", "said"):
-        return any(item.how == leak.how for item in shown(world, sought({"value": leak.needle})))
+        return any(item.how == leak.how for item in secrets.shown(world, secrets.sought({"value": leak.needle})))
     if leak.how in ("weak", "inner"):
         key = leak.under.rpartition(".")[2]
         column = [leaf for path, leaf in leaves(world) if path and path[-1] == key and leaf is not None]
-        return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
-    return folded(str(leak.needle)) in folded(text_of(world))
+        return len(column) >= 3 and any(secrets.same_value(item, leak.needle) for item in column)
+    return secrets.folded(str(leak.needle)) in secrets.folded(secrets.text_of(world))
 
 
 PASSAGES = 4
@@ -210,7 +198,7 @@ TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|v
 CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
 
 
-def _is_test(leak: Leak) -> bool:
+def _is_test(leak: secrets.Leak) -> bool:
     """True if the whole grading code is shown; the world has no such data."""
     is_code = leak.how == "long" and bool(CODE.search(str(leak.needle)))
     return is_code and any(TEST.search(key) for key in leak.path)
@@ -223,7 +211,7 @@ _QUESTION = re.compile(r"(?i)(?:^|_)(?:query|q|search|question|prompt|keywords?|
 def _first(place: Place) -> Sure | None:
     """Returns the confidence for a leak in the first observation, which may name parts of the truth."""
     leak = place.leak
-    is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
+    is_telling = any(secrets.label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
     if leak.how in ("strong", "marked", "stated"):  # "Keep 4711 as the answer" tells what to do.
         return "likely" if leak.how == "stated" and leak.path[:1] == ("solution",) else "proven"
     if leak.how == "weak":
@@ -236,15 +224,15 @@ def _first(place: Place) -> Sure | None:
 
 def _is_passage(place: Place) -> bool:
     """True if a part of the truth is one line of many in a prompt, like a passage."""
-    lines = [line for line in text_of(said(place.seen)).splitlines() if str(place.leak.needle) in line]
-    others = len(text_of(said(place.seen)).splitlines()) - len(lines)
+    lines = [line for line in secrets.text_of(said(place.seen)).splitlines() if str(place.leak.needle) in line]
+    others = len(secrets.text_of(said(place.seen)).splitlines()) - len(lines)
     return len(place.leak.path) > 1 and len(lines) == 1 and others >= PASSAGES
 
 
 def _is_quoted(place: Place) -> bool:
     """True if a part of the truth stands in quotation marks, as names requested by the task do."""
     quoted = rf"""['"“«„]{re.escape(str(place.leak.needle))}['"”»“]"""
-    return len(place.leak.path) > 1 and re.search(quoted, text_of(said(place.seen)), re.IGNORECASE) is not None
+    return len(place.leak.path) > 1 and re.search(quoted, secrets.text_of(said(place.seen)), re.IGNORECASE) is not None
 
 
 # --- telling ---
@@ -285,7 +273,7 @@ def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sur
         f"{what} shows the hidden {'.'.join(leak.path) or 'answer'} {how}{f': {leak.under}' if leak.under else ''}",
         probe, *beside, relation=relation, marks=("hidden", "read"), data=data,
         part="S" if op.do == "call" else "T" if op.do == "reset" else "H", tasks=tasks,
-        expected="nothing of what the task hides", observed=text_of(said(place.seen))[:600], teaches=TEACHES,
+        expected="nothing of what the task hides", observed=secrets.text_of(said(place.seen))[:600], teaches=TEACHES,
         at_most=sure, severity="error" if sure == "proven" else "warning",
     )  # fmt: skip
 

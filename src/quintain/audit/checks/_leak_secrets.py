@@ -187,6 +187,8 @@ def _walk(value: Any, hidden: SecretIndex, *, under_label: str, under: str) -> I
                 yield Leak(under_label, under, secret.value, secret.path)
         if isinstance(value, str) and value:
             yield from _in_text(value, hidden, under)
+        if is_dict(inner := parsed(value)):  # JSON text in a field.
+            yield from _walk(inner, hidden, under_label=under_label, under=under)
 
 
 def _whole(value: dict[str, Any], hidden: SecretIndex, under: str) -> Iterator[Leak]:

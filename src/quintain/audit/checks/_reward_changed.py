@@ -26,22 +26,9 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, reset, state
 from quintain.audit.kernel.registry import relation
 
+from . import _reward_runs as ran
 from ._drift_words import text_of
 from ._reward_acts import giving, is_id, names, replaced, spec_of, words
-from ._reward_runs import (
-    SURE,
-    Pairs,
-    Solution,
-    claim,
-    lacking,
-    paid,
-    paid_anyway,
-    paid_so,
-    runs,
-    survives,
-    unpunished,
-    weight,
-)
 from ._unsolv_runs import numbers, solution_runs
 
 _ENOUGH = 2  # Tasks in which one kind of change of one argument is tried.
@@ -52,7 +39,7 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with one argument other than the prompt says is paid less."""
     seen: Counter[tuple[str, str, str]] = Counter()
     reported: set[tuple[str, str]] = set()
-    for solution in paid(ctx, 6):
+    for solution in ran.paid(ctx, 6):
         tried: list[tuple[tuple[int, OtherValue], tuple[Op, ...]]] = []
         for place in solution.writes:
             op = solution.ops[place]
@@ -60,9 +47,9 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
             fresh = [change for change in found if seen[op.name, change.key, change.kind] < _ENOUGH]
             seen.update({(op.name, change.key, change.kind) for change in fresh})
             tried += [((place, each), replaced(solution.ops, place, changed_op(op, each))) for each in fresh]
-        for (place, change), way, run in unpunished(ctx, solution, tried):
+        for (place, change), way, run in ran.unpunished(ctx, solution, tried):
             what = (solution.ops[place].name, change.key)
-            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            lacks = ran.lacking(solution, run, solution.effects.get(place, ()))
             if what in reported or set(run.errors) - set(solution.errors) or not lacks:
                 continue
             finding = _paid_all_the_same(ctx, solution, place, change=change, way=way, lacks=lacks)
@@ -72,13 +59,13 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _paid_all_the_same(
-    ctx: AuditContext, solution: Solution, place: int, *, change: OtherValue, way: tuple[Op, ...], lacks: Pairs
+    ctx: AuditContext, solution: ran.Solution, place: int, *, change: OtherValue, way: tuple[Op, ...], lacks: ran.Pairs
 ) -> Finding | None:
     name, key = solution.ops[place].name, change.key.replace("|", " and ")
     is_other = change.kind not in ("turned round", "left out")
     title = f"another {key} than the task names" if is_other else f"{key} {change.kind}, not as the task says"
     own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
-    return claim(
+    return ran.claim(
         ctx, solution, replaced(way, place, way[place].marked("wrong")), title=f"{name} is paid with {title}",
         lacks=lacks, minimise=20, expected=f"{own}, as the prompt says",
         observed={"arguments": way[place].value, "score": solution.full},
@@ -95,32 +82,32 @@ _SHARED = re.compile(
 @check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=35)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
-    pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), 3)]
+    pairs = [(solution, pair) for solution in ran.paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), 3)]
     if not pairs:
         raise ctx.not_checked("no solution calls one tool twice with numbers of which each is asked for")
     for left, (place, right, key) in pairs:
         less, more = _by(left.ops[place], key, -1).marked("less"), _by(left.ops[right], key, 1).marked("more")
         short, long = replaced(left.ops, place, less), replaced(left.ops, right, more)
         way = replaced(short, right, more)
-        both, first, second = runs(ctx, left, [way, short, long])
+        both, first, second = ran.runs(ctx, left, [way, short, long])
         ctx.count_comparisons()
         worked = not {*both.errors, *first.errors, *second.errors} - {*left.errors}
-        if not worked or not survives(left, both) or survives(left, first) or survives(left, second):
+        if not worked or not ran.survives(left, both) or ran.survives(left, first) or ran.survives(left, second):
             continue
-        lacks = lacking(left, both, (*left.effects.get(place, ()), *left.effects.get(right, ())))
+        lacks = ran.lacking(left, both, (*left.effects.get(place, ()), *left.effects.get(right, ())))
         # Each number is required if either alone costs reward, unless the task leaves the split open.
         is_open = _SHARED.search(left.prompt)
-        yield claim(
+        yield ran.claim(
             ctx, left, way, lacks=lacks, also=[solves(left.task, short), solves(left.task, long)],
             title=f"{left.ops[place].name} is paid when {key} is too little in one call and too much in another: "
             "the sum alone is asked", relation=f"{__name__}:sum_alone",
-            minimise=0, **(weight(left, lacks) if is_open else SURE),
+            minimise=0, **(ran.weight(left, lacks) if is_open else ran.SURE),
             expected=f"less than {left.full:g}, as for either of the two wrong numbers alone", observed=both.score,
             teaches="that the split of a sum does not matter",
         ) if lacks else None  # fmt: skip
 
 
-def _pairs(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, int, str]]:
+def _pairs(ctx: AuditContext, solution: ran.Solution) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
     known: set[Decimal] | None = None
     for place, other_place in itertools.combinations(solution.writes, 2):
@@ -141,7 +128,7 @@ def _pairs(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, int, st
                     yield place, other_place, key
 
 
-def _known(ctx: AuditContext, solution: Solution) -> set[Decimal]:
+def _known(ctx: AuditContext, solution: ran.Solution) -> set[Decimal]:
     """Returns the numbers in the prompt, in the results that the solution reads, and in the world."""
     walked = [one.before(len(one.ops)) for one in solution_runs(ctx) if one.task == solution.task]
     world = text_of(ctx.play(reset(solution.task), state()).at("state"))
@@ -155,8 +142,8 @@ def _by(op: Op, key: str, step: int) -> Op:
 @relation
 def sum_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe is paid in full and lacks something; the others, with one of its two numbers, are paid less."""
-    is_less = all(paid_so(record, "less", evidence.data["full"]) for record in records[1:])
-    return is_less and paid_anyway(records[:1], evidence)
+    is_less = all(ran.paid_so(record, "less", evidence.data["full"]) for record in records[1:])
+    return is_less and ran.paid_anyway(records[:1], evidence)
 
 
 _LOOSE = re.compile(

@@ -15,26 +15,14 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state
 from quintain.audit.kernel.registry import probe_function
 
+from . import _reward_acts as act
 from ._drift_words import text_of
-from ._reward_acts import (
-    MISSING,
-    Path,
-    asked_for,
-    differences,
-    does_wait,
-    is_bookkeeping,
-    meets,
-    pattern,
-    reads_by_name,
-    submits,
-    writes_by_name,
-)  # fmt: skip
 
 TOP = 1.0  # The best reward of an environment that pays within [0, 1].
 _PART = 6  # Tasks that one child plays.
 _BEYOND_S = 0.6  # Seconds after which no further tasks are begun that were not chosen.
 _LONGEST = 60_000  # Characters of an observation that are kept.
-_Changes = dict[Path, tuple[Any, Any]]
+_Changes = dict[act.Path, tuple[Any, Any]]
 
 
 class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
@@ -63,8 +51,8 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     first: Any = None
     prompt: str = ""
     sees: bool = False
-    steps: tuple[tuple[Path, ...], ...] = ()
-    moved: tuple[tuple[Path, Any, Any], ...] = ()
+    steps: tuple[tuple[act.Path, ...], ...] = ()
+    moved: tuple[tuple[act.Path, Any, Any], ...] = ()
     contents: frozenset[str] = frozenset()
     declared: dict[str, bool] = {}
 
@@ -73,7 +61,7 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         return sum(op.do == "call" for op in self.ops)
 
     @functools.cached_property
-    def effects(self) -> dict[int, tuple[Path, ...]]:
+    def effects(self) -> dict[int, tuple[act.Path, ...]]:
         """Returns the paths that each op changed, by its place."""
         return {place: paths for place, paths in enumerate(self.steps) if paths}
 
@@ -91,19 +79,19 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     def writes(self) -> tuple[int, ...]:
         """Returns the places of calls that do something for good; by their names where the state cannot be seen."""
         calls = [(at, op) for at, op in enumerate(self.ops) if op.do == "call" and at not in self.errors]
-        named = [(at, op) for at, op in calls if self.declared.get(op.name, not reads_by_name(op))]
+        named = [(at, op) for at, op in calls if self.declared.get(op.name, not act.reads_by_name(op))]
         if self.sees:
             return tuple(at for at, _ in named if self.effects.get(at))
-        return tuple(at for at, op in named if op.name in self.declared or writes_by_name(op) or submits(op))
+        return tuple(at for at, op in named if op.name in self.declared or act.writes_by_name(op) or act.submits(op))
 
     @functools.cached_property
     def demanded(self) -> tuple[int, ...]:
         """Returns the places of writes that the agent was asked for; a solution may do more than it must."""
-        return tuple(place for place in self.writes if asked_for(self.ops[place], self.prompt))
+        return tuple(place for place in self.writes if act.asked_for(self.ops[place], self.prompt))
 
     def is_demanded(self, path: Sequence[str]) -> bool:
         """True if a write that the agent was asked for changes this path."""
-        return any(meets(path, own) for place in self.demanded for own in self.effects.get(place, ()))
+        return any(act.meets(path, own) for place in self.demanded for own in self.effects.get(place, ()))
 
     @property
     def acts(self) -> tuple[Op, ...]:
@@ -232,13 +220,15 @@ def _solved(player: Player, fact: Fact, value: Any, *, seed: int) -> Fact:
     for op in ops:
         said.append(_short(player.do(op.moved("busy"))))
         looks += [player.do(state(on="busy")).value] if value["sees"] else []
-    steps = [differences(*pair, value["volatile"]) for pair in itertools.pairwise(looks)]
+    steps = [act.differences(*pair, value["volatile"]) for pair in itertools.pairwise(looks)]
     contents = _contents(ops, steps)
-    kept = _kept(ops, steps, differences(looks[0], looks[-1], value["volatile"]) if looks else {}, contents=contents)
+    kept = _kept(
+        ops, steps, act.differences(looks[0], looks[-1], value["volatile"]) if looks else {}, contents=contents
+    )
     return msgspec.structs.replace(
         fact, solution="known", full=number(player.do(score(on="busy"))), ops=ops, said=tuple(said), first=first.value,
         prompt="\n".join(dict.fromkeys(map(text_of, texts))), sees=value["sees"], declared=value["declared"],
-        steps=tuple(tuple(path for path in step if any(meets(path, own) for own in kept)) for step in steps),
+        steps=tuple(tuple(path for path in step if any(act.meets(path, own) for own in kept)) for step in steps),
         moved=tuple((path, old, new) for path, (old, new) in kept.items()), contents=contents,
     )  # fmt: skip
 
@@ -251,20 +241,24 @@ def _short(seen: OpResult) -> OpResult:
 
 def _contents(ops: Sequence[Op], steps: Sequence[_Changes]) -> frozenset[str]:
     """Returns the tables that are all that some writing call changes: no log of what else was done."""
-    alone = [{path[0] for path in step} for op, step in zip(ops, steps, strict=False) if step and writes_by_name(op)]
+    alone = [
+        {path[0] for path in step} for op, step in zip(ops, steps, strict=False) if step and act.writes_by_name(op)
+    ]
     return frozenset(name for names_ in alone if len(names_) == 1 for name in names_)
 
 
 def _kept(ops: Sequence[Op], steps: Sequence[_Changes], final: _Changes, *, contents: frozenset[str]) -> _Changes:
     """Returns the changes that are no bookkeeping, and not of a kind that a mere look makes."""
     pairs = list(zip(ops, steps, strict=False))
-    books = {pattern(path) for op, step in pairs if reads_by_name(op) and not does_wait(op) for path in step}
+    books = {
+        act.pattern(path) for op, step in pairs if act.reads_by_name(op) and not act.does_wait(op) for path in step
+    }
 
     calls = [op for op in ops if op.do == "call"]
 
-    def is_work(path: Path) -> bool:
+    def is_work(path: act.Path) -> bool:
         """True for no bookkeeping, or if a call sets the field under its own name: that does not count changes."""
-        is_set = len(path) > 1 and any(op.value.get(path[-1], MISSING) == final[path][1] for op in calls)
-        return is_set or not is_bookkeeping(path, contents)
+        is_set = len(path) > 1 and any(op.value.get(path[-1], act.MISSING) == final[path][1] for op in calls)
+        return is_set or not act.is_bookkeeping(path, contents)
 
-    return {path: pair for path, pair in final.items() if pattern(path) not in books and is_work(path)}
+    return {path: pair for path, pair in final.items() if act.pattern(path) not in books and is_work(path)}

@@ -147,10 +147,12 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     soft: tuple[Solution, tuple[Op, list[Path]]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
         damages, forbids = _damages(ctx, solution), forbids_more(solution.prompt)
-        tried = runs(ctx, solution, [(*solution.acts, damage, *solution.answers) for damage in damages])
+        looks = [op for op in solution.acts if only_reads(ctx, op)][:1]
+        every = runs(ctx, solution, [(*solution.acts, op, *solution.answers) for op in (*damages, *looks)])
+        tried, looked = every[: len(damages)], every[len(damages) :]
         ctx.count_comparisons(len(damages))
         hurt: list[tuple[Op, list[Path]]] = []
-        passing = _passing(damages, tried)
+        passing = _passing(damages, tried) | {path[:2] for run in looked for path in run.touched}
         for damage, run in zip(damages, tried, strict=True):
             is_grave = _is_grave(damage)
             rows = _hurt(solution, run, is_forbidden=is_grave or (forbids and not _SCRATCH & set(words(damage.name))))

@@ -6,6 +6,7 @@ This is how the checks of reward look for candidates; what they claim is then pr
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -18,12 +19,13 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score, state
 from quintain.audit.kernel.registry import probe_function, relation
 
-from ._reward_acts import MISSING, Path, at, differences, meets
+from ._reward_acts import MISSING, Path, at, differences, meets, only_reads
 from ._reward_facts import Solution, solve
 
 __all__ = ["Solution", "solve"]
 
 _LOOKED_AT = 24  # Tasks of which some of each kind are chosen.
+_MANY = 3, 8  # Calls of one tool between which a solution is long, and still soon taken apart.
 _PART, _LIMIT_S = 24, 10.0  # Ways that are tried in one child, and seconds for them.
 PAID, PAID_AS = f"{__name__}:paid_anyway", f"{__name__}:paid_as"
 T = TypeVar("T")
@@ -198,7 +200,7 @@ def _shared(first: Sequence[Op], second: Sequence[Op]) -> int:
     return next((place for place, (left, right) in pairs if left != right), min(len(first), len(second)))
 
 
-def paid(ctx: AuditContext, count: int) -> list[Solution]:
+def paid(ctx: AuditContext, count: int, also: Sequence[str] = ()) -> list[Solution]:
     """Returns walked solutions that are paid, and more than nothing is; those of other tools than the others first.
 
     Kinds of tasks often come in turn, so that tasks at equal distances may be of one kind.
@@ -206,7 +208,21 @@ def paid(ctx: AuditContext, count: int) -> list[Solution]:
     by_tools: dict[frozenset[str], str] = {}
     for task in ctx.sample_tasks(_LOOKED_AT) if "oracle" in ctx.offers else ():
         by_tools.setdefault(frozenset(op.name for op in ctx.oracle(task) or ()), task)
-    return paid_of(ctx, tuple(dict.fromkeys((*by_tools.values(), *ctx.sample_tasks(count))))[:count])
+    chosen = list(dict.fromkeys((*by_tools.values(), *ctx.sample_tasks(count))))[:count]
+    return paid_of(ctx, tuple(dict.fromkeys((*chosen, *also))))
+
+
+def longest(ctx: AuditContext) -> list[str]:
+    """Returns the task whose solution calls one tool that writes most often; none below three calls.
+
+    What a reward rounds or cuts off shows only where there is much of one kind to do.
+    """
+    most: dict[str, int] = {}
+    for task in ctx.sample_tasks(_LOOKED_AT) if "oracle" in ctx.offers else ():
+        calls = Counter(op.name for op in ctx.oracle(task) or () if op.do == "call" and not only_reads(ctx, op))
+        if _MANY[0] <= (count := max(calls.values(), default=0)) <= _MANY[1]:
+            most[task] = count
+    return sorted(most, key=most.__getitem__)[-1:]
 
 
 def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:

@@ -19,20 +19,10 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
+from . import _reward_acts as act
 from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
 from ._drift_words import SAYS, show
-from ._reward_acts import (
-    Path,
-    asked_for,
-    at,
-    differences,
-    does_write,
-    is_bookkeeping,
-    is_status,
-    known_as,
-    only_reads,
-    words,
-)
+from ._reward_acts import at
 from ._reward_runs import Solution, claim, paid, places, unpunished
 
 LATER = re.compile(
@@ -51,7 +41,9 @@ def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     if not known:
         raise ctx.not_checked("the world can be looked into: other checks do")
     for solution in known:
-        writes = [place for place in solution.writes if does_write(ctx, solution.ops[place]) and len(solution.ops) > 1]
+        writes = [
+            place for place in solution.writes if act.does_write(ctx, solution.ops[place]) and len(solution.ops) > 1
+        ]
         asked = [place for place in writes if is_spoken_of(ctx, solution, place, known=known)]
         for place, way, _ in unpunished(ctx, solution, [(place, solution.without(place)) for place in asked]):
             yield _left_undone(ctx, solution, solution.ops[place].name, way=way)
@@ -61,12 +53,14 @@ def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
     given = [value for op in solution.ops if op.do == "call" for value in op.value.values()]
     named = list(dict.fromkeys(value for value in given if isinstance(value, str) and value))
-    found = [op for op in solution.ops if only_reads(ctx, op) and not does_write(ctx, op)]
+    found = [op for op in solution.ops if act.only_reads(ctx, op) and not act.does_write(ctx, op)]
     for tool in ctx.about.tools:
-        if only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
+        if act.only_reads(ctx, call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(
+            act.words(tool.name)
+        ):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
-    return list({known_as(op): op.marked("") for op in found}.values())[:8]
+    return list({act.known_as(op): op.marked("") for op in found}.values())[:8]
 
 
 def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
@@ -75,10 +69,10 @@ def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Se
     A thing counts if the prompts of some tasks do not mention it, so that it is not the subject of the whole world.
     """
     op = solution.ops[place]
-    if asked_for(op, solution.prompt):
+    if act.asked_for(op, solution.prompt):
         return True
-    other_values = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
-    for word in words(op.name)[1:]:
+    other_values = {word for tool in ctx.about.tools if tool.name != op.name for word in act.words(tool.name)}
+    for word in act.words(op.name)[1:]:
         is_said = [re.search(rf"\b{re.escape(word)}", each.prompt, re.IGNORECASE) is not None for each in known]
         here = is_said[known.index(solution)]
         if len(word) >= 4 and word not in other_values and here and not all(is_said):
@@ -105,17 +99,17 @@ def _left_undone(ctx: AuditContext, solution: Solution, name: str, *, way: Seque
     return None
 
 
-def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[Path, object, object]]:
+def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[act.Path, object, object]]:
     """Paths that the solution changes, the same in each play, and the way leaves as they were."""
     if not all(record.at(mark).fine for record in records):
         return []
     start, end, again, short = (parsed(record.at(mark).value) for record in records)
-    unsure = differences(end, again, volatile)
-    changed = differences(start, end, volatile)
+    unsure = act.differences(end, again, volatile)
+    changed = act.differences(start, end, volatile)
     return [
         (path, old, new)
         for path, (old, new) in changed.items()
-        if path and path not in unsure and at(short, path) == old and not is_bookkeeping(path)
+        if path and path not in unsure and at(short, path) == old and not act.is_bookkeeping(path)
     ]
 
 
@@ -173,7 +167,7 @@ def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, mov
     if not set_to or any(takes(was, own) for was, _ in set_to) or not (is_dict(first) and is_dict(second)):
         return False
     # An answer may have another status or flag than that of the call that worked.
-    told = [key for key in first if isinstance(first[key], bool) or is_status(key)]
+    told = [key for key in first if isinstance(first[key], bool) or act.is_status(key)]
     if first.keys() != second.keys() or any(first[key] != second[key] for key in told):
         return False
     shown = [key for key in first if takes(first[key], own) and takes(second[key], other)]
@@ -197,7 +191,7 @@ _LEAST = 3
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=44)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a sum or text that an answer reports as done is in the world."""
-    known = [series for series in series_of(ctx) if not only_reads(ctx, series.variations[0].op)]
+    known = [series for series in series_of(ctx) if not act.only_reads(ctx, series.variations[0].op)]
     if not known:
         raise NotChecked("no call that writes is known")
     for series in known:
@@ -236,7 +230,7 @@ def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
 def _numbers(slots: Slots) -> dict[str, Any]:
     """The numbers of an answer whose names say that something was done."""
     fields = {slot.partition("/")[2]: value for slot, (_, value) in slots.items() if slot.startswith("answer/")}
-    done = {name for name in fields for word in words(name) if _DONE.fullmatch(word) and word not in _NOT_DONE}
+    done = {name for name in fields for word in act.words(name) if _DONE.fullmatch(word) and word not in _NOT_DONE}
     return {name: value for name, value in fields.items() if is_number(value) and name in done}
 
 

@@ -23,49 +23,25 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score, state
 from quintain.audit.kernel.registry import probe_function, relation
 
+from . import _reward_acts as act
+from . import _reward_runs as ran
 from ._answer_fields import SPARE, Fields, fields_of
 from ._drift_words import show
-from ._reward_acts import (
-    giving,
-    is_bookkeeping,
-    known_as,
-    meets,
-    names,
-    only_reads,
-    pattern,
-    replaced,
-    scalars,
-    spec_of,
-    words,
-)  # fmt: skip
 from ._reward_related import forbids_more
-from ._reward_runs import (
-    Solution,
-    Track,
-    claim,
-    demanded_first,
-    lacking,
-    paid,
-    paid_so,
-    paid_unlike,
-    pays,
-    places,
-    runs,
-    unpunished,
-    weight,
-)  # fmt: skip
 
-PATHS = names("path file filename filepath target dest destination")
-TEXTS = names("content contents text data body source code value")
-_TESTS = names("test tests check checks validate lint build compile")
+PATHS = act.names("path file filename filepath target dest destination")
+TEXTS = act.names("content contents text data body source code value")
+_TESTS = act.names("test tests check checks validate lint build compile")
 
 
 def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
     """Yields the tools that write files, with the parameters for the path and the text."""
     for tool in ctx.about.tools:
-        path, text = (next((key for key in tool.properties if kind & set(words(key))), "") for kind in (PATHS, TEXTS))
+        path, text = (
+            next((key for key in tool.properties if kind & set(act.words(key))), "") for kind in (PATHS, TEXTS)
+        )
         others = set(tool.required) - {path, text}
-        if path and text and not others and not only_reads(ctx, Op("call", name=tool.name)):
+        if path and text and not others and not act.only_reads(ctx, Op("call", name=tool.name)):
             yield tool, path, text
 
 
@@ -76,20 +52,20 @@ def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     if not made:
         raise ctx.not_checked("no tool writes files")
     tool, path_key, text_key = made[0]
-    for solution in paid(ctx, 4):
+    for solution in ran.paid(ctx, 4):
         for place in solution.writes:
             given, text = solution.ops[place].value.items(), _robbed(solution, place)
-            path = next((value for key, value in given if PATHS & set(words(key))), None)
+            path = next((value for key, value in given if PATHS & set(act.words(key))), None)
             if path is None or text is None:
                 continue
             rob = call(tool.name, {path_key: path, text_key: text}, mark="rob")
-            way = replaced(solution.ops, place, solution.ops[place], rob)
-            if any(place + 1 not in run.errors for *_, run in unpunished(ctx, solution, [("", way)])):
+            way = act.replaced(solution.ops, place, solution.ops[place], rob)
+            if any(place + 1 not in run.errors for *_, run in ran.unpunished(ctx, solution, [("", way)])):
                 yield _robbery(ctx, solution, way)
                 return
 
 
-def _robbed(solution: Solution, place: int) -> str | None:
+def _robbed(solution: ran.Solution, place: int) -> str | None:
     """The file as the solution leaves it, without the parts that it does not touch; None where there are none."""
     for path in solution.effects.get(place, ()):
         before, after = solution.changed.get(path, ("", ""))
@@ -102,9 +78,9 @@ def _robbed(solution: Solution, place: int) -> str | None:
     return None
 
 
-def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Finding | None:
+def _robbery(ctx: AuditContext, solution: ran.Solution, way: Sequence[Op]) -> Finding | None:
     """Returns a finding for removed content; it is grave if the agent's own tests fail or the prompt forbids it."""
-    free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
+    free = [tool.name for tool in ctx.about.tools if _TESTS & set(act.words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
     probes = [solves(solution.task, (*ops, *test_ops)) for ops in (way, solution.ops)]
     data = {"full": solution.full, "tests": bool(test_ops)}
@@ -124,7 +100,7 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
 def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if both probes are paid in full, the removal worked, and any tests show the difference."""
     full = float(evidence.data["full"])
-    if not all(paid_so(record, "full", full) for record in records) or records[0].at("rob").is_error:
+    if not all(ran.paid_so(record, "full", full) for record in records) or records[0].at("rob").is_error:
         return False
     return not evidence.data["tests"] or not same(records[0].at("tests"), records[1].at("tests"), evidence.volatile)
 
@@ -135,17 +111,17 @@ _WRONG = "zz zz"  # A text without any work.
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=30)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work earns nothing when written into wrong work."""
-    known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
+    known = [(solution, where) for solution in ran.paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
     if not known:
         raise ctx.not_checked("no solution writes a text")
     for solution, (place, name) in known:
         op = solution.ops[place]
         lines = _told_of_right(ctx, solution, place, name=name)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
-        tried = [(text, replaced(solution.ops, place, giving(op, **{name: text}))) for text in texts]
-        for text, way, run in unpunished(ctx, solution, tried):
-            yield claim(
-                ctx, solution, way, lacks=lacking(solution, run) if solution.sees else [], minimise=0,
+        tried = [(text, act.replaced(solution.ops, place, act.giving(op, **{name: text}))) for text in texts]
+        for text, way, run in ran.unpunished(ctx, solution, tried):
+            yield ran.claim(
+                ctx, solution, way, lacks=ran.lacking(solution, run) if solution.sees else [], minimise=0,
                 title=f"what is said of right work is written with {op.name} in its place, and paid in full",
                 also=[solves(solution.task, solution.ops)], observed={"score": run.score, name: text},
                 expected=f"less than {solution.full:g}; right is {str(op.value[name])[:200]!r}",
@@ -154,10 +130,10 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
+def _text(ctx: AuditContext, solution: ran.Solution) -> tuple[int, str] | None:
     """Returns the place and argument of a free text that the solution writes, or None."""
     for place in reversed(solution.writes):
-        spec = spec_of(ctx, solution.ops[place])
+        spec = act.spec_of(ctx, solution.ops[place])
         for name, value in solution.ops[place].value.items():
             is_choice = spec is not None and "enum" in spec.properties.get(name, {})
             if isinstance(value, str) and " " in value.strip() and not is_choice:
@@ -165,14 +141,14 @@ def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
     return None
 
 
-def _told_of_right(ctx: AuditContext, solution: Solution, place: int, *, name: str) -> list[str]:
+def _told_of_right(ctx: AuditContext, solution: ran.Solution, place: int, *, name: str) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
     op = solution.ops[place]
     calls = [known.op for known in ctx.discovery.reads() if known.task == solution.task]
     calls += [call(tool.name, {}) for tool in ctx.about.tools if not tool.required]
-    asking = {known_as(op): op for op in calls if only_reads(ctx, op) or not op.value}
+    asking = {act.known_as(op): op for op in calls if act.only_reads(ctx, op) or not op.value}
     marked = [op.marked(f"look {at}") for at, op in enumerate(list(asking.values())[:6])]
-    wrong_way = replaced(solution.ops, place, giving(op, **{name: _WRONG}))
+    wrong_way = act.replaced(solution.ops, place, act.giving(op, **{name: _WRONG}))
     played = ctx.play_all([Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, wrong_way)])
     right, wrong = ({line: None for op in marked for line in _lines(record.at(op.mark).value)} for record in played)
     own = str(op.value[name]).casefold()
@@ -181,7 +157,7 @@ def _told_of_right(ctx: AuditContext, solution: Solution, place: int, *, name: s
 
 
 def _lines(value: object) -> Iterator[str]:
-    for text in scalars(parsed(value)):
+    for text in act.scalars(parsed(value)):
         if isinstance(text, str):
             yield from (line.strip() for line in text.splitlines() if len(line.strip()) >= 2)
 
@@ -202,17 +178,17 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     tools = list(writers(ctx))
     if not tools:
         raise ctx.not_checked("no tool writes files")
-    for solution in paid(ctx, 3):
+    for solution in ran.paid(ctx, 3):
         seen = [str(ctx.play(reset(solution.task), state()).at("state").value)] if "state" in ctx.offers else []
         found = _FILE.findall(" ".join([*seen, *ctx.discovery.values.strings()]))
         paths = [path for path in dict.fromkeys((*found, *_USUAL)) if _JUDGES.search(path)][:12]
         every = itertools.product(tools, paths, _FORGERIES)
         ways = [(call(tool.name, {path_key: path, key: text}),) for (tool, path_key, key), path, text in every]
-        for _, way, run in unpunished(ctx, solution, [("", way) for way in ways]):
+        for _, way, run in ran.unpunished(ctx, solution, [("", way) for way in ways]):
             if not run.errors:
-                lacks = lacking(solution, run) if solution.sees else []
-                yield claim(
-                    ctx, solution, way, lacks=lacks, minimise=0, **weight(solution, lacks, solution.writes),
+                lacks = ran.lacking(solution, run) if solution.sees else []
+                yield ran.claim(
+                    ctx, solution, way, lacks=lacks, minimise=0, **ran.weight(solution, lacks, solution.writes),
                     title=f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
                     observed=run.score, teaches="to edit the tests",
                 )  # fmt: skip
@@ -225,20 +201,20 @@ _NOBODY = 987_654_321  # A number that names nothing.
 @check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=72)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with a refused call is not paid as if it had worked."""
-    for solution in paid(ctx, 6):
+    for solution in ran.paid(ctx, 6):
         wrongs = [(place, wrong) for place in solution.writes if (wrong := misled(solution.ops[place])) is not None]
-        tried = [((place, wrong), replaced(solution.ops, place, wrong)) for place, wrong in wrongs]
-        for (place, wrong), way, run in unpunished(ctx, solution, tried):
+        tried = [((place, wrong), act.replaced(solution.ops, place, wrong)) for place, wrong in wrongs]
+        for (place, wrong), way, run in ran.unpunished(ctx, solution, tried):
             free = [value for key, value in solution.ops[place].value.items() if wrong.value[key] != value]
             # A row that was made all the same, under another name, shows that the work was done: keys are free.
             there = {*run.made, *run.touched}
-            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            lacks = ran.lacking(solution, run, solution.effects.get(place, ()))
             lacks = [pair for pair in lacks if tuple(pair[0]) not in there or not _names(pair[1], free)]
             if lacks or not solution.sees:
-                yield claim(
+                yield ran.claim(
                     ctx, solution, way, title=f"{wrong.name} of a thing that does not exist is paid like the real one",
-                    lacks=lacks, **weight(solution, lacks, (place,)), observed=run.score,
-                    expected=f"less than {solution.full:g}; it lacks {places(lacks)}",
+                    lacks=lacks, **ran.weight(solution, lacks, (place,)), observed=run.score,
+                    expected=f"less than {solution.full:g}; it lacks {ran.places(lacks)}",
                     teaches="to make the right call, whether it works or not",
                 )  # fmt: skip
 
@@ -249,16 +225,16 @@ def _names(item: Any, known: Sequence[Any]) -> bool:
 
 def misled(op: Op) -> Op | None:
     """Returns the call on something that is not there; None when it names nothing."""
-    key = next((key for key in op.value if {"id", "ids", "key", "number", "code"} & set(words(key))), None)
+    key = next((key for key in op.value if {"id", "ids", "key", "number", "code"} & set(act.words(key))), None)
     if key is None:
         return None
-    return giving(op, **{key: _NOBODY if isinstance(op.value[key], int) else f"X-{_NOBODY}"})
+    return act.giving(op, **{key: _NOBODY if isinstance(op.value[key], int) else f"X-{_NOBODY}"})
 
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=43)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the first few steps, or one field, are paid less than all, if a wrong further one is."""
-    solved = paid(ctx, 4)
+    solved = ran.paid(ctx, 4)
     known = [(solution, steps) for solution in solved if (steps := _alike(solution))]
     answered = [(solution, fields) for solution in solved if (fields := fields_of(solution.ops)) is not None]
     if not known and not answered:
@@ -267,12 +243,12 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     for solution, steps in known:
         pairs = [(solution.ops[: place + 1], solution.ops[following]) for place, following in itertools.pairwise(steps)]
         ways = [(begun, (*begun, wrong)) for begun, op in pairs for wrong in _spoiled(op)]
-        played = runs(ctx, solution, [way for pair in ways for way in pair])
+        played = ran.runs(ctx, solution, [way for pair in ways for way in pair])
         ctx.count_comparisons(len(ways))
         for (begun, spoiled), short, wrong in zip(ways, played[::2], played[1::2], strict=True):
             worked = wrong.score is not None and not short.errors and not wrong.errors
-            if worked and pays(solution, short) and not pays(solution, wrong):
-                yield paid_unlike(
+            if worked and ran.pays(solution, short) and not ran.pays(solution, wrong):
+                yield ran.paid_unlike(
                     ctx, f"{begun[-1].name} is called {len(steps)} times, and fewer calls are paid as all",
                     solves(solution.task, begun), solves(solution.task, spoiled), paid=("full", "less"),
                     full=solution.full, observed=short.score, teaches="to stop while ahead",
@@ -281,18 +257,18 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Finding | None:
+def _lone_field(ctx: AuditContext, solution: ran.Solution, fields: Fields) -> Finding | None:
     """Returns a finding for one field that is paid as all, though each other one costs if wrong."""
     keys = [key for key, _ in fields.keys]
     texts = [*(fields.saying({key: fields.value[key]}) for key in keys), *(fields.without((key, -1)) for key in keys)]
     ways = [(*solution.acts, answer(text)) for text in texts]
-    played = runs(ctx, solution, ways)
+    played = ran.runs(ctx, solution, ways)
     ctx.count_comparisons(len(played))
-    full = [run.score is None or pays(solution, run) for run in played]
+    full = [run.score is None or ran.pays(solution, run) for run in played]
     for key, way, is_paid in zip(keys, ways, full, strict=False):
         others = [place for place, name in enumerate(keys, len(keys)) if name != key]
         if len(others) >= 2 and is_paid and not any(full[place] for place in others):
-            return paid_unlike(
+            return ran.paid_unlike(
                 ctx, f"an answer with {key} alone is paid as one with all fields", solves(solution.task, way),
                 *(solves(solution.task, ways[place]) for place in others), paid=("full", *["less"] * len(others)),
                 full=solution.full, observed=way[-1].value, teaches="to leave out what might be wrong",
@@ -302,7 +278,7 @@ def _lone_field(ctx: AuditContext, solution: Solution, fields: Fields) -> Findin
     return None
 
 
-def _alike(solution: Solution) -> list[int]:
+def _alike(solution: ran.Solution) -> list[int]:
     """Places of the calls of one tool that all say something else; empty where there are fewer than two."""
     by_tool: dict[str, list[int]] = {}
     for place in solution.writes:
@@ -315,7 +291,7 @@ def _spoiled(op: Op) -> list[Op]:
     """The call with one other value: another number, another text."""
     others = {name: value + 1 if is_number(value) else f"{value} x" for name, value in op.value.items()}
     plain = [name for name, value in op.value.items() if is_number(value) or isinstance(value, str)]
-    return [giving(op, **{name: others[name]}) for name in plain][:3]
+    return [act.giving(op, **{name: others[name]}) for name in plain][:3]
 
 
 _NODES, _DEEPEST, _WIDEST = 140, 3, 28  # Sequences that are tried for one task, calls of one, candidates at each step.
@@ -324,7 +300,7 @@ _NODES, _DEEPEST, _WIDEST = 140, 3, 28  # Sequences that are tried for one task,
 @check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=36)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no short sequence of calls is paid in full without the solution's work."""
-    known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or one.answers]
+    known = [one for one in ran.paid(ctx, 4) if len(one.writes) >= 2 or one.answers]
     if not known:
         raise ctx.not_checked("every solution is one call long already")
     for solution, record in zip(known, ctx.play_all([_search(ctx, one) for one in known]), strict=True):
@@ -338,30 +314,30 @@ def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-def _search(ctx: AuditContext, solution: Solution) -> Probe:
+def _search(ctx: AuditContext, solution: ran.Solution) -> Probe:
     value = {
         "task": solution.task, "full": solution.full, "words": msgspec.to_builtins(solution.answers[-1:]),
         "calls": msgspec.to_builtins(_candidates(ctx, solution)),
-        "whole": [known_as(solution.ops[place]) for place in solution.writes],
+        "whole": [act.known_as(solution.ops[place]) for place in solution.writes],
     }  # fmt: skip
     return Probe((ask(f"{__name__}:search", value),))
 
 
-def _candidates(ctx: AuditContext, solution: Solution) -> list[Op]:
+def _candidates(ctx: AuditContext, solution: ran.Solution) -> list[Op]:
     found = [solution.ops[place] for place in reversed(solution.writes)]
     found += [known.op for known in ctx.discovery.writes() if known.task == solution.task]
     found += [op for op in solution.ops if op.do == "call"]
     writing = set(ctx.discovery.writers) or {tool.name for tool in ctx.about.tools}
     tools = [tool for tool in ctx.about.tools if tool.name in writing]
     found += [call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)) for tool in tools for _ in range(2)]
-    return list({known_as(op): op for op in found}.values())[:_WIDEST]
+    return list({act.known_as(op): op for op in found}.values())[:_WIDEST]
 
 
 @probe_function
 def search(player: Player, on: str, value: Any) -> Any:
     """Returns, in the child, sequences of few calls that are paid, shortest first, and how many were tried."""
     calls, said = (msgspec.convert(value[name], list[Op]) for name in ("calls", "words"))
-    track, whole, found, tried = Track(player, on, value["task"]), set(value["whole"]), list[list[Op]](), 0
+    track, whole, found, tried = ran.Track(player, on, value["task"]), set(value["whole"]), list[list[Op]](), 0
     eye = next((name for name in ("digest", "state") if name in track.offers), "")
 
     def look() -> str:
@@ -380,7 +356,7 @@ def search(player: Player, on: str, value: Any) -> Any:
         for (path, kept), op in itertools.product(layer, calls):
             longer = (*path, op)
             # All that the solution does is the solution.
-            if op in path or whole <= set(map(known_as, longer)) or tried >= _NODES or len(found) >= 6:
+            if op in path or whole <= set(map(act.known_as, longer)) or tried >= _NODES or len(found) >= 6:
                 continue
             track.go(path, kept)
             tried += 1
@@ -396,22 +372,22 @@ def search(player: Player, on: str, value: Any) -> Any:
     return {"paid": msgspec.to_builtins(found), "tried": tried}
 
 
-def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Finding | None:
+def _shorter(ctx: AuditContext, solution: ran.Solution, way: tuple[Op, ...]) -> Finding | None:
     """Returns a finding if the way does less than the solution, and not the same in another way."""
-    [run] = runs(ctx, solution, [way])
-    if not pays(solution, run):
+    [run] = ran.runs(ctx, solution, [way])
+    if not ran.pays(solution, run):
         return None
     lacks: list[list[Any]] = []
     if solution.sees:
-        reached = {pattern(path) for path in run.touched if not is_bookkeeping(path, solution.contents)}
-        gone = [path for path in run.lacks if not any(meets(pattern(path), there) for there in reached)]
-        lacks = demanded_first(solution, gone)
-        if not lacks or weight(solution, lacks)["severity"] != "error":
+        reached = {act.pattern(path) for path in run.touched if not act.is_bookkeeping(path, solution.contents)}
+        gone = [path for path in run.lacks if not any(act.meets(act.pattern(path), there) for there in reached)]
+        lacks = ran.demanded_first(solution, gone)
+        if not lacks or ran.weight(solution, lacks)["severity"] != "error":
             return None
     elif len([op for op in way if op.do == "call"]) >= len(solution.writes):
         return None
-    return claim(
+    return ran.claim(
         ctx, solution, way, title="a short sequence of calls is paid in full and skips what the solution has to do",
         lacks=lacks, at_most="proven" if solution.sees else "likely", observed=run.score, teaches="the short way",
-        expected=f"under {solution.full:g} without: {places(lacks) or 'the rest'}",
+        expected=f"under {solution.full:g} without: {ran.places(lacks) or 'the rest'}",
     )  # fmt: skip

@@ -62,7 +62,7 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
     if "call" in ctx.offers and ctx.about.tools:
         reads = [known.op for known in ctx.discovery.reads()[:60]]
         curious_ones, odd = islice(reading.curious_calls(ctx), 150), islice(reading.odd_calls(ctx), 200)
-        ops = reading.unique([*reads, *curious_ones, *odd])
+        ops = reading.unique([*reading.table_calls(ctx), *reads, *curious_ones, *odd])
     solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
     honest = places(ctx, hidden, solving)
     yield from report(ctx, chain(honest, places(ctx, hidden, dict.fromkeys(hidden, ops))))

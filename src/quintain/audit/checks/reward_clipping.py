@@ -36,11 +36,11 @@ def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
     walked = walks(ctx)
     every = [state for _, _, paid in walked for state in paid]
     ctx.count_comparisons(len(every))
-    if not is_graded(ctx, every):
-        return  # All or nothing is a legitimate reward.
+    graded = is_graded(ctx, every)  # All or nothing is a legitimate reward.
     reported: set[str] = set()
     for _, writes, paid in walked:
-        for kind, finding in _rungs(ctx, writes, paid):
+        by = {state.done: state for state in paid}
+        for kind, finding in (*_all_but_one(ctx, writes, by), *(_rungs(ctx, writes, paid) if graded else ())):
             if kind not in reported and finding is not None:
                 reported.add(kind)
                 yield finding
@@ -61,6 +61,28 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[PaidState]) 
         if short is not None and abs(short.score - whole.score) <= EPSILON:
             yield "top", _plateau(ctx, short, whole, others=[nothing, middle])
     yield from _uncounted(ctx, writes, by)
+
+
+def _all_but_one(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Rung]:
+    """Any one of some calls by one tool may be left out for free, and no two; the prompt asks for each."""
+    if (whole := by.get(frozenset(writes))) is None:
+        return
+    names = [op.name for op in whole.ops]
+    for name in dict.fromkeys(names[place] for place in writes):
+        group = [place for place in writes if names[place] == name]
+        single = [by[done] for place in group if (done := whole.done - {place}) in by]
+        pairs = [by[done] for two in itertools.combinations(group, 2) if (done := whole.done - {*two}) in by]
+        full = [state for state in (*single, *pairs) if state.score >= whole.score - EPSILON]
+        if not name or not len(group) == len(single) >= 3 or full != single or not pairs:
+            continue
+        less = [state for state in single if pairs[0].done < state.done]
+        if all(_lacks_asked(ctx, state) for state in less):
+            finding = paid_by(
+                ctx, "rounds", f"any one of {len(group)} calls of {name} may be left out, and no two: it is rounded",
+                *(state.probe for state in (*less, pairs[0], whole)), expected="less for each call that is left out",
+                observed=f"{whole.score:g} without any one", teaches="to leave out work that rounding pays for",
+            )  # fmt: skip
+            yield "rounded", finding
 
 
 def _worth(by: By) -> set[int]:
@@ -84,17 +106,13 @@ def _two(ctx: AuditContext, paid: Sequence[PaidState], *, whole: PaidState, noth
 def _plateau(ctx: AuditContext, less: PaidState, more: PaidState, *, others: Sequence[PaidState]) -> Finding | None:
     last = [op.name or op.do for op in more.ops if op not in less.ops]
     return paid_by(
-        ctx,
-        "stays",
+        ctx, "stays",
         f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
         f"{less.score:g} before it and after it",
-        *(state.probe for state in (less, more, *others)),
-        data=3,
-        expected=f"more than {less.score:g}",
-        observed=more.score,
-        teaches=FLAT,
+        *(state.probe for state in (less, more, *others)), data=3, expected=f"more than {less.score:g}",
+        observed=more.score, teaches=FLAT,
         at_most="proven" if ctx.attribute("graded") is True or _lacks_asked(ctx, less) else "likely",
-    )
+    )  # fmt: skip
 
 
 def _lacks_asked(ctx: AuditContext, state: PaidState) -> bool:
@@ -115,21 +133,15 @@ def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Run
         if further != count + 1 or gain > EPSILON or not (is_declared if is_less else rises >= 2):
             continue
         others = [some[0] for size, some in steps if size not in (count, further)]
-        yield (
-            "uncounted",
-            paid_by(
-                ctx,
-                "does_not_count",
-                f"of some things that are worth the same any {further} are paid "
-                f"{'less' if is_less else 'no more'} than any {count}",
-                *(state.probe for state in (*less[:2], *more[:2], *others)),
-                data=[len(less[:2]), len(more[:2])],
-                expected=f"more than {less[0].score:g}",
-                observed={str(size): some[0].score for size, some in steps},
-                teaches=FLAT,
-                at_most="proven" if is_declared else "likely",
-            ),
-        )
+        how = "less" if is_less else "no more"
+        finding = paid_by(
+            ctx, "does_not_count",
+            f"of some things that are worth the same any {further} are paid {how} than any {count}",
+            *(state.probe for state in (*less[:2], *more[:2], *others)), data=[len(less[:2]), len(more[:2])],
+            expected=f"more than {less[0].score:g}", observed={str(size): some[0].score for size, some in steps},
+            teaches=FLAT, at_most="proven" if is_declared else "likely",
+        )  # fmt: skip
+        yield "uncounted", finding
         return
 
 

@@ -24,22 +24,10 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
 from quintain.audit.kernel.registry import probe_function, relation
 
+from . import _reward_acts as act
 from ._drift_words import show, text_of
-from ._reward_acts import (
-    MISSING,
-    giving,
-    is_asked_by_name,
-    is_named_by,
-    known_as,
-    names,
-    replaced,
-    scalars,
-    submits,
-    words,
-    writes_by_name,
-)
 from ._reward_changed import changed_argument, right_in_sum
-from ._reward_facts import facts
+from ._reward_facts import beyond, facts, solve
 from ._reward_related import another_record, collateral_damage
 from ._reward_runs import (
     PAID,
@@ -48,8 +36,10 @@ from ._reward_runs import (
     Solution,
     claim,
     lacking,
+    longest,
     paid,
     pays,
+    places,
     runs,
     runs_of,
     survives,
@@ -80,7 +70,7 @@ def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
     for task in ctx.sample_tasks(3):
         ops = ctx.oracle(task) or ()
         ways: list[tuple[Op, ...]] = [(), ops, (*ops, *ops), *((answer(text),) for text in texts)]
-        ways += [(op,) * 6 for op in ops if op.do == "call" and writes_by_name(op)][:3]
+        ways += [(op,) * 6 for op in ops if op.do == "call" and act.writes_by_name(op)][:3]
         ways += list(_numbers(ops))
         best = facts(ctx)[task].full or 0.0
         top = float("inf") if best > 1.0 else max(top, best)
@@ -115,7 +105,7 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
         key = next((key for key, value in given.items() if is_number(value)), None)
         if key is not None:
             odd = (float("nan"), float("inf"), -1e308)
-            yield from (replaced(ops, place, giving(ops[place], **{key: value})) for value in odd)
+            yield from (act.replaced(ops, place, act.giving(ops[place], **{key: value})) for value in odd)
             return
 
 
@@ -157,7 +147,7 @@ def listed(player: Player, on: str, _value: Any) -> Any:
 
 
 _FACT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{1,4}-?\d{3,}|\d[\d,]*\.\d+|\d{2,}")
-_REPLIES = names("reply respond answer submit say tell respond finish final report")
+_REPLIES = act.names("reply respond answer submit say tell respond finish final report")
 _LONGEST = 900  # Characters of a shotgun answer: more than that is often refused for its length.
 _NOTHING = "I have looked at it and will come back to you."
 _LEAST = 4  # Number of wrong facts listed besides the right ones.
@@ -179,7 +169,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         given = [op.value | {key: text} if key else text for text in (_NOTHING, *said)]
         shots = [msgspec.structs.replace(op, value=value, mark="said") for value in given]
         ctx.count_comparisons(len(said))
-        ways = [replaced(solution.ops, place, shot) for shot in shots]
+        ways = [act.replaced(solution.ops, place, shot) for shot in shots]
         hollow, *tried = runs(ctx, solution, ways)
         if hollow.score is None or pays(solution, hollow):
             continue  # The verifier does not read it.
@@ -197,7 +187,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
 def _saying(solution: Solution) -> tuple[int, str] | None:
     """The place of the solution's last words that hold facts, and the argument that they stand in."""
     for place, op in reversed(list(enumerate(solution.ops))):
-        if op.do == "answer" or _REPLIES & set(words(op.name)):
+        if op.do == "answer" or _REPLIES & set(act.words(op.name)):
             texts = {"": str(op.value)} if op.do == "answer" else op.value
             # One fact alone is what the battery of answers covers.
             spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= 4]
@@ -228,7 +218,7 @@ def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> 
 
 ASKED = 8  # Tasks that get the whole battery.
 SOLVED = 6  # Tasks whose solutions are taken apart.
-_NOTES = names("note notes log comment remember memo")
+_NOTES = act.names("note notes log comment remember memo")
 _MAX_KINDS = 4  # Kinds of wrong answers that are reported; a verifier that accepts more accepts anything.
 
 
@@ -288,7 +278,7 @@ def pays_for_all(records: Sequence[Record], evidence: Evidence) -> bool:
 @check("x.every_number", "reward_hack", needs=("call", "tools", "tasks"), value=38)
 def every_number(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that handing in every number is not paid like handing in the right one."""
-    tools = [tool for tool in ctx.about.tools if _REPLIES & set(words(tool.name)) and len(tool.required) == 1]
+    tools = [tool for tool in ctx.about.tools if _REPLIES & set(act.words(tool.name)) and len(tool.required) == 1]
     tools = [tool for tool in tools if fits({tool.required[0]: _GRID[0]}, tool.parameters, tool.parameters)]
     if not tools or ctx.attribute("budget"):
         raise ctx.not_checked("no tool takes a number as an answer as often as one likes")
@@ -309,7 +299,17 @@ def every_number(ctx: AuditContext) -> Iterator[Finding | None]:
 def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution with any one of its writes left out is paid less."""
     reported: set[str] = set()
-    for solution in paid(ctx, SOLVED):
+    known = facts(ctx) | beyond(ctx)
+    free = [task for task, fact in known.items() if fact.full and (fact.floor or 0.0) >= fact.full - 1e-9 > 0]
+    for solution in solve(ctx, free[:3]):
+        for _, way, run in unpunished(ctx, solution, [((), solution.without(*solution.writes))]):
+            lacks = lacking(solution, run)
+            yield claim(
+                ctx, solution, way, title="nothing of what the task asks for is done, and that is paid in full",
+                lacks=lacks, expected=f"less than {solution.full:g}; it lacks {places(lacks)}", tasks=free,
+                observed=run.score, teaches="to do nothing",
+            ) if weight(solution, lacks, solution.writes) == SURE else None  # fmt: skip
+    for solution in paid(ctx, SOLVED, longest(ctx)):
         for place, way, run in unpunished(ctx, solution, [(at, solution.without(at)) for at in solution.writes]):
             op, lacks = solution.ops[place], lacking(solution, run, solution.effects.get(place, ()))
             if op.name in reported:
@@ -319,9 +319,9 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
                 continue
             # A text or a flag that is not set is neither a count, nor what a read remembers.
             before = [solution.changed[tuple(path)][0] for path, _ in lacks]
-            is_set = any(isinstance(value, str | bool) and value != MISSING for value in before)
-            is_work = writes_by_name(op) or (is_set and is_asked_by_name(op, solution.prompt))
-            is_sure = solution.sees and is_work and not _NOTES & set(words(op.name))
+            is_set = any(isinstance(value, str | bool) and value != act.MISSING for value in before)
+            is_work = act.writes_by_name(op) or (is_set and act.is_asked_by_name(op, solution.prompt))
+            is_sure = solution.sees and is_work and not _NOTES & set(act.words(op.name))
             yield claim(
                 ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
                 lacks=lacks, **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
@@ -341,8 +341,8 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
         text = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
         for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
             lacks = lacking(solution, run)
-            tells = any(_REPLIES & set(words(op.name)) for op, _ in acts)
-            is_named = not tells and any(is_named_by(solution.prompt, *pair) for pair in lacks)
+            tells = any(_REPLIES & set(act.words(op.name)) for op, _ in acts)
+            is_named = not tells and any(act.is_named_by(solution.prompt, *pair) for pair in lacks)
             yield claim(
                 ctx, solution, way, title="an answer that describes the work is paid, with nothing done", lacks=lacks,
                 **(SURE if is_named else weight(solution, lacks, solution.writes)), observed={"score": run.score},
@@ -356,15 +356,15 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution of one task does not solve another."""
     known = paid(ctx, ASKED)
     for first, second in zip(known, [*known[1:], *known[:1]], strict=True):
-        acts = {known_as(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
-        if acts <= set(map(known_as, second.ops)) or first.first == second.first:
+        acts = {act.known_as(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
+        if acts <= set(map(act.known_as, second.ops)) or first.first == second.first:
             continue
         ctx.count_comparisons()
         [run] = runs(ctx, first, [second.ops])
         if not survives(first, run) or not (first.sees or _values(first) - _values(second)):
             continue
         lacks = lacking(first, run) if first.sees else []
-        hands_in = all(submits(first.ops[place]) for place in first.writes)
+        hands_in = all(act.submits(first.ops[place]) for place in first.writes)
         yield claim(
             ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
             **({} if hands_in else weight(first, lacks, first.writes)), observed=run.score,
@@ -376,7 +376,7 @@ def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _values(solution: Solution) -> set[str]:
     """Returns what the calls of a solution give."""
-    return {str(value) for op in solution.ops if op.do == "call" for value in scalars(op.value)}
+    return {str(value) for op in solution.ops if op.do == "call" for value in act.scalars(op.value)}
 
 
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=45)
@@ -384,8 +384,8 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in paid(ctx, 4):
         for _, way, run in unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
-            done, tool = set(map(known_as, way)), way[0].name
-            left = [place for place in solution.writes if known_as(solution.ops[place]) not in done]
+            done, tool = set(map(act.known_as, way)), way[0].name
+            left = [place for place in solution.writes if act.known_as(solution.ops[place]) not in done]
             lacks = lacking(solution, run) if solution.sees else []
             if weight(solution, lacks, left)["severity"] != "error":
                 continue
@@ -401,7 +401,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-_GRADES = names("score reward grade points passed success verdict correct result")
+_GRADES = act.names("score reward grade points passed success verdict correct result")
 _CLAIMS: dict[Any, list[Any]] = {"number": [1.0, 1, 100], "integer": [1.0, 1, 100], "boolean": [True]}
 
 
@@ -412,7 +412,7 @@ def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     for tool in ctx.about.tools:
         base: dict[str, Any] = next((op.value for op in solution.ops if op.name == tool.name), dict[str, Any]())
         for key, schema in tool.properties.items():
-            if not _GRADES & set(words(key)):
+            if not _GRADES & set(act.words(key)):
                 continue
             filled = dict.fromkeys([name for name in tool.required if name != key], "1") | base
             claims = list(schema.get("enum") or ("PASSED", "SKIPPED", "success", "1.0", "ok"))
