@@ -81,8 +81,8 @@ def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
     found = ReportedDifferences()
     tasks = ctx.sample_tasks(2)
-    scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
-    for task, own_ops in (*scripts, (tasks[-1], marked(episode(ctx, tasks[-1])))):
+    for task, own in ((tasks[0], tour(ctx, tasks[0])), (tasks[-1], episode(ctx, tasks[-1]))):
+        own_ops = marked(own)
         ways = ((after, (*ops, *own_ops)) for after, ops in stages(ctx, task))
         yield from first_unlike(ctx, task, own_ops, ways=ways, found=found)
     if found:
