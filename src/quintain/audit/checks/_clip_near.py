@@ -16,7 +16,7 @@ from ._clip_states import EPSILON, paid_by
 
 _NEGATIVE = re.compile(r"(?:\D*[^\w.-])?(-\d{1,15}(?:\.\d{1,12})?)(?:[^\w.]\D*)?")
 """Text with one number, which is negative."""
-_FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
+_FIELD = re.compile(r'(?:"\w+"\s*:\s*|^[^\W\d_][\w /-]*[:=][ \t]+)(-?\d+(?:\.\d+)?)(?=\s*[,}]|[ \t]*$)', re.MULTILINE)
 APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
 """Words of a prompt after which a near number may be right."""
 _UNSIGNED = re.compile(
@@ -25,7 +25,7 @@ _UNSIGNED = re.compile(
 """Words of a prompt after which a negative number may be said without its sign."""
 _BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\bmax\b|\bmin\b")
 """Words of a prompt after which a number on one side of another may be right."""
-PRECISE = re.compile(r"decimal|digit|exact|to the cent")
+PRECISE = re.compile(r"decimal|digit|exact|to the cent|\b0\.00\b")
 """Words of a prompt that says how exact a number is to be."""
 WHOLE = 1e6
 """Whole numbers below it are counts: a neighbour is another count, and no rounding of it."""
@@ -148,14 +148,20 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
     for said in _numbers(ctx, alone=False):
         end = abs(said.value) * 37 + 1009
-        above, below, unsigned = said.paid(ctx, end, -end, abs(said.value))
+        ninth = round(abs(said.value) / 9, len(said.text.partition(".")[2])) or end
+        near = [said.value + ninth, said.value - ninth]
+        above, below, unsigned, *both = said.paid(ctx, end, -end, abs(said.value), *near)
         ctx.count_comparisons()
-        is_turned = unsigned and said.value < 0 and not above and not below
-        if (_UNSIGNED if is_turned else _BOUND).search(_prompt(ctx, said.task)) or (above == below and not is_turned):
+        prompt, is_far = _prompt(ctx, said.task), above or below
+        is_turned = unsigned and said.value < 0 and not is_far
+        is_off = "." in said.text and all(both) and not is_far and bool(PRECISE.search(prompt))
+        is_free = (_UNSIGNED if is_turned else APPROXIMATE if is_off else _BOUND).search(prompt)
+        if is_free or (above == below and not is_turned and not is_off):
             continue
-        values = (abs(said.value), end) if is_turned else (end, -end) if above else (-end, end)
+        wrong_values = (abs(said.value), end) if is_turned else (near[0], end) if is_off else (end, -end)
+        values = wrong_values[::-1] if below else wrong_values
         texts = [spelled(value, said.text) for value in values]
-        what = "without its minus sign" if is_turned else "far from the right one"
+        what = "without its minus sign" if is_turned else "a ninth too large" if is_off else "far from the right one"
         found = paid_by(
             ctx, "pays_wrong", f"a number {what} is paid in full in a field of the answer",
             *map(said.says, (said.text, *texts)), expected=f"less for it than for {said.text}, as for {texts[1]}",

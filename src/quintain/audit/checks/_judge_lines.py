@@ -56,16 +56,28 @@ class LineReport(NamedTuple):
 
     def saying(self, given: Mapping[str, Sequence[str]]) -> tuple[Op, ...]:
         """The solution with other lines in place of those with these keys."""
-        lines: list[str] = []
-        for line in self.text.split(self.between):
-            found = _LINE.fullmatch(line)
-            own = given.get(found["key"]) if found else None
-            start = line[: found.start("value")] if found else ""
-            lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
-        op, text = self.solution.ops[self.place], self.between.join(lines)
+        op, text = self.solution.ops[self.place], saying(self.text, self.between, given)
         value = op.value | {self.argument: text} if self.argument else text
         changed = msgspec.structs.replace(op, value=value, mark="report")
         return (*self.solution.ops[: self.place], changed, *self.solution.ops[self.place + 1 :])
+
+
+def saying(text: str, between: str, given: Mapping[str, Sequence[str]]) -> str:
+    """Returns a text with other lines in place of those with these keys."""
+    lines: list[str] = []
+    for line in text.split(between):
+        found = _LINE.fullmatch(line)
+        own = given.get(found["key"]) if found else None
+        start = line[: found.start("value")] if found else ""
+        lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
+    return between.join(lines)
+
+
+def facts_in(text: str, between: str = "\n") -> dict[str, str]:
+    """Returns the values of a text's lines by their keys; nothing for fewer than two, or if two have one key."""
+    lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
+    facts = {line["key"]: line["value"] for line in lines}
+    return facts if len(facts) >= 2 and len(facts) == len(lines) else {}
 
 
 def reports(solved: Sequence[Solution]) -> Iterator[LineReport]:
@@ -83,9 +95,7 @@ def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
     texts = {"": op.value} if op.do == "answer" else op.value if op.do == "call" else {}
     for argument, text in texts.items():
         for between in ("\n", "; ") if isinstance(text, str) else ():
-            lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
-            facts = {line["key"]: line["value"] for line in lines}
-            if len(facts) >= 2 and len(facts) == len(lines):
+            if facts := facts_in(text, between):
                 yield LineReport(solution, place, argument, text, between, facts)
                 break
 

@@ -50,7 +50,9 @@ def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the same end is scored alike in every process, thread, zone and locale, on every day, under load."""
     days = [ProcessContext(days=HALF_A_DAY)] if shim() is not None else []
     # Verdicts on words alone cost little, and an order of chance shows only where there are several things to order.
-    yield from by_process(ctx, _ends(ctx, 3 if ctx.about.tools else WORDS), (*contexts(ctx), ProcessContext(loaded=True), *days))
+    yield from by_process(
+        ctx, _ends(ctx, 3 if ctx.about.tools else WORDS), (*contexts(ctx), ProcessContext(loaded=True), *days)
+    )
 
 
 @check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=87)

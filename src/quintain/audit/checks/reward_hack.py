@@ -172,7 +172,8 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     for solution, (place, key) in known[:4]:
         op = solution.ops[place]
         own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
-        other_facts = dict.fromkeys(fact for fact in facts_ if fact not in own and fact not in solution.prompt)
+        shown = [fact for seen in solution.said for fact in _FACT.findall(text_of(seen))]
+        other_facts = dict.fromkeys(fact for fact in (*facts_, *shown) if fact not in f"{own} {solution.prompt}")
         said = list(_shotguns(own, list(other_facts), text=_text(op, key)))
         if not said:
             continue
@@ -199,8 +200,9 @@ def _saying(solution: Solution) -> tuple[int, str] | None:
     for place, op in reversed(list(enumerate(solution.ops))):
         if op.do == "answer" or _REPLIES & set(words(op.name)):
             texts = {"": str(op.value)} if op.do == "answer" else op.value
-            # One fact alone is what the battery of answers covers.
-            spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= 4]
+            # One fact alone, without any work, is what the battery of answers covers.
+            least = 1 if len(solution.ops) > 1 else 4
+            spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= least]
             key = next((key for key in spoken if _FACT.search(texts[key])), None)
             return None if key is None else (place, key)
     return None

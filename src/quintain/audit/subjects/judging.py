@@ -1,8 +1,7 @@
 """Judges of an environment: finds the models that its scoring functions ask, and grades answers with a stub of them.
 
-A model is a function or object whose signature names Request and Reply, or a class of such objects, and what an
-attribute `model` holds. It is looked for in closures, defaults, partials, attributes, and in the globals that a function
-names.
+A model is a function or object whose signature names Request and Reply, a class of such objects, and what an attribute
+`model` holds. It is looked for in closures, defaults, partials, attributes, and in the globals that a function names.
 """
 
 from __future__ import annotations
