@@ -25,8 +25,10 @@ _UNSIGNED = re.compile(
 """Words of a prompt after which a negative number may be said without its sign."""
 _BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\bmax\b|\bmin\b")
 """Words of a prompt after which a number on one side of another may be right."""
-PRECISE = re.compile(r"decimal|digit|exact|to the cent|\b0\.00\b")
+PRECISE = re.compile(r"decimal|digit|exact|to the cent")
 """Words of a prompt that says how exact a number is to be."""
+_PLACES = re.compile(r"\b0\.00\b|\b(?:two|three|2|3) (?:decimal|digits)|to the cent|\bexact (?:amount|price|sum)")
+"""Words of a prompt that asks for each digit of a number, so that none of its neighbours is meant."""
 WHOLE = 1e6
 """Whole numbers below it are counts: a neighbour is another count, and no rounding of it."""
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -148,13 +150,14 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
     for said in _numbers(ctx, alone=False):
         end = abs(said.value) * 37 + 1009
-        ninth = round(abs(said.value) / 9, len(said.text.partition(".")[2])) or end
+        decimals = len(said.text.partition(".")[2])
+        ninth = round(abs(said.value) / 9, decimals)
         near = [said.value + ninth, said.value - ninth]
         above, below, unsigned, *both = said.paid(ctx, end, -end, abs(said.value), *near)
         ctx.count_comparisons()
         prompt, is_far = _prompt(ctx, said.task), above or below
         is_turned = unsigned and said.value < 0 and not is_far
-        is_off = "." in said.text and all(both) and not is_far and bool(PRECISE.search(prompt))
+        is_off = ninth >= 10 / 10**decimals and all(both) and not is_far and bool(_PLACES.search(prompt))
         is_free = (_UNSIGNED if is_turned else APPROXIMATE if is_off else _BOUND).search(prompt)
         if is_free or (above == below and not is_turned and not is_off):
             continue

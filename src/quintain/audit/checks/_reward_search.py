@@ -156,7 +156,9 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 _HEADS = ("verdict", "final verdict", "grade", "result", "score", "judgement", "decision", "conclusion", "outcome")
-_VERDICTS = "yes no correct incorrect pass fail right wrong true false good bad 1 0 10 0".split()
+_VERDICTS = (
+    "yes", "no", "correct", "incorrect", "pass", "fail", "right", "wrong", "true", "false", "good", "bad", "1", "0",
+)  # fmt: skip
 Text = tuple[Solution, tuple[int, str]]
 
 
@@ -173,7 +175,7 @@ def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
         return [replaced(one.ops, at, giving(one.ops[at], **{name: text})) for one, (at, name) in both]
 
     forms = [f"{head}: " for head in (*heads, *map(str.title, heads), *map(str.upper, heads))]
-    lines = [[f"{form}{word}" for form in forms for word in (word, word.upper())] for word in _VERDICTS]
+    lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in _VERDICTS]
     spoken = [says("\n".join((_WRONG, *some))) for some in lines]
     swapped = (says(texts[1])[0], says(texts[0])[1])
     solution = both[0][0]
