@@ -16,7 +16,8 @@ from ._clip_states import EPSILON, paid_by
 
 _NEGATIVE = re.compile(r"(?:\D*[^\w.-])?(-\d{1,15}(?:\.\d{1,12})?)(?:[^\w.]\D*)?")
 """Text with one number, which is negative."""
-_FIELD = re.compile(r'(?:"\w+"\s*:\s*|^[^\W\d_][\w /-]*[:=][ \t]+)(-?\d+(?:\.\d+)?)(?=\s*[,}]|[ \t]*$)', re.MULTILINE)
+_FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
+_LINE = re.compile(rf"{_FIELD.pattern}|^[^\W\d_][\w /-]*[:=][ \t]+(-?\d+(?:\.\d+)?)[ \t]*$", re.MULTILINE)
 APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
 """Words of a prompt after which a near number may be right."""
 _UNSIGNED = re.compile(
@@ -65,19 +66,20 @@ class _Number(NamedTuple):
         return [score is not None and score >= self.full - EPSILON for score in scores]
 
 
-def _numbers(ctx: AuditContext, *, alone: bool) -> Iterator[_Number]:
-    """Numbers that solutions say: alone, or in the JSON objects that they say."""
-    for task in ctx.sample_tasks(12 if alone else 4):
+def _numbers(ctx: AuditContext, field: re.Pattern[str] | None = None) -> Iterator[_Number]:
+    """Numbers that solutions say: alone, or in the fields that a pattern finds."""
+    for task in ctx.sample_tasks(4 if field else 12):
         ops = ctx.oracle(task) or ()
         text, full = _said(ops[-1]) if ops else "", ctx.solution_score(task) or 0.0
         value = numeric(text)
-        if alone and full and value is not None:
+        if not field and full and value is not None:
             yield _Number(task, ops, full, text, value)
         labelled = _NEGATIVE.fullmatch(text) if value is None else None
-        places = [labelled] if labelled else [*itertools.islice(_FIELD.finditer(text), 3)]
-        for found in places if full and not alone else ():
-            if (value := numeric(found[1])) is not None:
-                yield _Number(task, ops, full, found[1], value, text[: found.start(1)], text[found.end(1) :])
+        places = [labelled] if labelled else [*itertools.islice(field.finditer(text), 3)] if field else []
+        for found in places if full and field else ():
+            at = found.lastindex or 1
+            if (value := numeric(found[at])) is not None:
+                yield _Number(task, ops, full, found[at], value, text[: found.start(at)], text[found.end(at) :])
 
 
 def _said(op: Op) -> str:
@@ -91,7 +93,7 @@ def _said(op: Op) -> str:
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=76)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
-    for said in (*_numbers(ctx, alone=True), *_numbers(ctx, alone=False)):
+    for said in (*_numbers(ctx), *_numbers(ctx, _FIELD)):
         text, value = said.text, said.value
         ends = (value * 37 + 1009, -value * 37 - 1009, 0.0)
         tried = [item for item in wrong(value, text) if numeric(spelled(item[1], text)) != value]
@@ -148,7 +150,7 @@ def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=55)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
-    for said in _numbers(ctx, alone=False):
+    for said in _numbers(ctx, _LINE):
         end = abs(said.value) * 37 + 1009
         decimals = len(said.text.partition(".")[2])
         ninth = round(abs(said.value) / 9, decimals)

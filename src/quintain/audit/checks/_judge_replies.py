@@ -163,7 +163,7 @@ def mixed_ones(good: str, bad: str) -> list[JudgeReply]:
 
 
 _ORDER = re.compile(
-    r"\b(?:(?P<last>ends?|finish|conclude|last|final(?! answer)|reason\w*\W+(?:and )?then)|begin|start|first (?:word|line))\b"
+    r"\b(?:(?P<last>ends?|finish|last|final(?! answer)|reason\w*\W+(?:and )?then)|begin|start|first (word|line))\b"
 )
 
 

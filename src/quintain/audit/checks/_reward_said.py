@@ -110,8 +110,7 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     if not all(record.at(mark).fine for record in records):
         return []
     start, end, again, short = (parsed(record.at(mark).value) for record in records)
-    unsure = differences(end, again, volatile)
-    changed = differences(start, end, volatile)
+    unsure, changed = differences(end, again, volatile), differences(start, end, volatile)
     return [
         (path, old, new)
         for path, (old, new) in changed.items()

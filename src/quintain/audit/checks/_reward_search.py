@@ -107,8 +107,7 @@ def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Findin
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
     probes = [solves(solution.task, (*ops, *test_ops)) for ops in (way, solution.ops)]
-    data = {"full": solution.full, "tests": bool(test_ops)}
-    is_grave = forbids_more(solution.prompt)
+    data, is_grave = {"full": solution.full, "tests": bool(test_ops)}, forbids_more(solution.prompt)
     if test_ops and not is_grave:
         is_grave = spoilt(ctx.play_all(probes), Evidence("", data=data))
     return show(
@@ -139,8 +138,7 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     if not known:
         raise ctx.not_checked("no solution writes a text")
     for solution, (place, name) in known:
-        op = solution.ops[place]
-        lines = _told_of_right(ctx, solution, place, name=name)
+        op, lines = solution.ops[place], _told_of_right(ctx, solution, place, name=name)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         tried = [(text, replaced(solution.ops, place, giving(op, **{name: text}))) for text in texts]
         for text, way, run in unpunished(ctx, solution, tried):
@@ -176,15 +174,14 @@ def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
 
     forms = [f"{head}: " for head in (*heads, *map(str.title, heads), *map(str.upper, heads))]
     lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in _VERDICTS]
-    spoken = [says("\n".join((_WRONG, *some))) for some in lines]
-    swapped = (says(texts[1])[0], says(texts[0])[1])
+    ways = [(says(texts[1])[0], says(texts[0])[1]), *(says("\n".join((_WRONG, *some))) for some in lines)]
     solution = both[0][0]
-    ctx.count_comparisons(len(spoken))
-    is_paid = [pays(solution, run) for run in runs(ctx, solution, [swapped[0], *(first for first, _ in spoken)])]
-    for place in range(0, len(spoken), 2) if not is_paid[0] else ():
-        if is_paid[place + 1] and not is_paid[place + 2]:
-            ways = [*spoken[place], *spoken[place + 1], *swapped]
-            probes = [solves(one.task, way) for (one, _), way in zip(both * 3, ways, strict=True)]
+    ctx.count_comparisons(len(lines))
+    swapped, *is_paid = [pays(solution, run) for run in runs(ctx, solution, [first for first, _ in ways])]
+    for place in range(0, len(lines), 2) if not swapped else ():
+        if is_paid[place] and not is_paid[place + 1]:
+            chosen = itertools.chain(*ways[place + 1 : place + 3], ways[0])
+            probes = [solves(one.task, way) for (one, _), way in zip(both * 3, chosen, strict=True)]
             return paid_unlike(
                 ctx, "a verdict on the work, written in its place, is paid in full", *probes, full=solution.full,
                 paid=("full", "full", *("less",) * 4), works=False, expected=f"less than {solution.full:g}",
@@ -214,8 +211,7 @@ def _told_of_right(ctx: AuditContext, solution: Solution, place: int, *, name: s
     wrong_way = replaced(solution.ops, place, giving(op, **{name: _WRONG}))
     played = ctx.play_all([Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, wrong_way)])
     right, wrong = ({line: None for op in marked for line in _lines(record.at(op.mark).value)} for record in played)
-    own = str(op.value[name]).casefold()
-    fresh = [line for line in right if line not in wrong]
+    own, fresh = str(op.value[name]).casefold(), [line for line in right if line not in wrong]
     return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:6]
 
 
@@ -270,8 +266,7 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
         for (place, wrong), way, run in unpunished(ctx, solution, tried):
             free = [value for key, value in solution.ops[place].value.items() if wrong.value[key] != value]
             # A row that was made all the same, under another name, shows that the work was done: keys are free.
-            there = {*run.made, *run.touched}
-            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            there, lacks = {*run.made, *run.touched}, lacking(solution, run, solution.effects.get(place, ()))
             lacks = [pair for pair in lacks if tuple(pair[0]) not in there or not _names(pair[1], free)]
             if lacks or not solution.sees:
                 yield claim(

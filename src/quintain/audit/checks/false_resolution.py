@@ -148,8 +148,7 @@ def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Itera
         # What is paid in full has been taken back at the solution's end.
         if name in reported or less is None or more is None or not less + 1e-9 < more < solution.full - 1e-9:
             continue
-        done = solution.ops[: place + 1]
-        back = list(_ways_back(ctx, solution, place))[:8]
+        done, back = solution.ops[: place + 1], list(_ways_back(ctx, solution, place))[:8]
         tried = zip(back, runs(ctx, solution, [(*done, op) for op in back]), strict=True)
         ctx.count_comparisons(len(back))
         scored = [(op, run.score) for op, run in tried if place + 1 not in run.errors]
@@ -230,8 +229,7 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def _ways_back(ctx: AuditContext, solution: Solution, place: int) -> Iterator[Op]:
     """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
-    op = solution.ops[place]
-    fields = _fields(solution, place)
+    op, fields = solution.ops[place], _fields(solution, place)
     own = {key: fields[key] for key in op.value if fields.get(key) not in (MISSING, None)}
     old_op = giving(op, **own) if own else _with_old_values(solution, place)
     yield from [old_op] if old_op is not None else []

@@ -84,17 +84,13 @@ def _two(ctx: AuditContext, paid: Sequence[PaidState], *, whole: PaidState, noth
 def _plateau(ctx: AuditContext, less: PaidState, more: PaidState, *, others: Sequence[PaidState]) -> Finding | None:
     last = [op.name or op.do for op in more.ops if op not in less.ops]
     return paid_by(
-        ctx,
-        "stays",
+        ctx, "stays",
         f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
         f"{less.score:g} before it and after it",
-        *(state.probe for state in (less, more, *others)),
-        data=3,
-        expected=f"more than {less.score:g}",
-        observed=more.score,
-        teaches=FLAT,
+        *(state.probe for state in (less, more, *others)), data=3, expected=f"more than {less.score:g}",
+        observed=more.score, teaches=FLAT,
         at_most="proven" if ctx.attribute("graded") is True or _lacks_asked(ctx, less) else "likely",
-    )
+    )  # fmt: skip
 
 
 def _lacks_asked(ctx: AuditContext, state: PaidState) -> bool:
@@ -115,21 +111,13 @@ def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Run
         if further != count + 1 or gain > EPSILON or not (is_declared if is_less else rises >= 2):
             continue
         others = [some[0] for size, some in steps if size not in (count, further)]
-        yield (
-            "uncounted",
-            paid_by(
-                ctx,
-                "does_not_count",
-                f"of some things that are worth the same any {further} are paid "
-                f"{'less' if is_less else 'no more'} than any {count}",
-                *(state.probe for state in (*less[:2], *more[:2], *others)),
-                data=[len(less[:2]), len(more[:2])],
-                expected=f"more than {less[0].score:g}",
-                observed={str(size): some[0].score for size, some in steps},
-                teaches=FLAT,
-                at_most="proven" if is_declared else "likely",
-            ),
-        )
+        how = "less" if is_less else "no more"
+        yield "uncounted", paid_by(
+            ctx, "does_not_count", f"of things that are worth the same any {further} are paid {how} than any {count}",
+            *(state.probe for state in (*less[:2], *more[:2], *others)), data=[len(less[:2]), len(more[:2])],
+            expected=f"more than {less[0].score:g}", observed={str(size): some[0].score for size, some in steps},
+            teaches=FLAT, at_most="proven" if is_declared else "likely",
+        )  # fmt: skip
         return
 
 
@@ -145,8 +133,7 @@ def _group(writes: Sequence[int], by: By, least: int) -> tuple[int, ...]:
 def _is_even(group: Sequence[int], by: By, count: int) -> bool:
     """Several choices of so many are known, each write has a part in one, and all are paid alike."""
     found = _of_size(group, by, count)
-    parts = frozenset[int]().union(*(state.done for state in found))
-    amounts = [state.score for state in found]
+    parts, amounts = frozenset[int]().union(*(state.done for state in found)), [state.score for state in found]
     return len(found) > 1 and (count == 1 or parts == frozenset(group)) and max(amounts) - min(amounts) <= EPSILON
 
 

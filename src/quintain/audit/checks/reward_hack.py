@@ -342,8 +342,7 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
         acts = [(solution.ops[place], solution.said[place]) for place in solution.writes]
         text = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
         for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
-            lacks = lacking(solution, run)
-            tells = any(_REPLIES & set(words(op.name)) for op, _ in acts)
+            lacks, tells = lacking(solution, run), any(_REPLIES & set(words(op.name)) for op, _ in acts)
             is_named = not tells and any(is_named_by(solution.prompt, *pair) for pair in lacks)
             yield claim(
                 ctx, solution, way, title="an answer that describes the work is paid, with nothing done", lacks=lacks,
