@@ -155,10 +155,10 @@ def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
         yield "listed", report.saying({key: [", ".join(values)] for key, values in rich.items()}), false
     asked = [key for key in said if key.casefold() in report.solution.prompt.casefold()]
     if len(asked) >= 2:
-        empty = {key: [""] for key in asked}
         cut = {key: [report.facts[key][:1]] for key in asked if len(report.facts[key]) >= 4}
-        yield "empty", report.saying(empty), all_false
-        yield "cut", report.saying(cut), all_false
+        for manner, given in (("empty", {key: [""] for key in asked}), ("cut", cut)):
+            if given:
+                yield manner, report.saying(given), all_false
     for key in asked:
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 

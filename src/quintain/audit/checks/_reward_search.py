@@ -167,7 +167,7 @@ def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
     """
     texts = [str(solution.ops[place].value[name]) for solution, (place, name) in both]
     known = f"{texts}{[solution.prompt for solution, _ in both]}{ctx.about.tools}".casefold()
-    heads = [head for head in _HEADS if head not in known]
+    heads = [head for head in _HEADS if head.split()[-1] not in known]
 
     def says(text: str) -> list[tuple[Op, ...]]:
         return [replaced(one.ops, at, giving(one.ops[at], **{name: text})) for one, (at, name) in both]
