@@ -126,7 +126,7 @@ class Careful:
     def state(self):
         return {"note": self.note}
 
-    def told(self):
+    def noted(self):
         reply = f"The note: {self.note}" + chr(10) + f"VERDICT: {'yes' if self.task in self.note else 'no'}"
         return self.verdict(re.findall("VERDICT: (yes|no)", reply)) == "yes"
 
@@ -137,7 +137,7 @@ class Careful:
         return self.said == f"Day: {day}"
 
     def score(self):
-        return 0.5 * self.told() + 0.5 * self.right(self.DAYS[self.task])
+        return 0.5 * self.noted() + 0.5 * self.right(self.DAYS[self.task])
 
     def oracle(self, task):
         note = ["close_letter", {"note": f"This was letter {task}."}]

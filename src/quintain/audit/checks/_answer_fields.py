@@ -55,8 +55,8 @@ def fields_of(ops: Sequence[Op]) -> Fields | None:
     try:
         value, stop = json.JSONDecoder().raw_decode(text, start := text.index("{"))
     except ValueError:
-        facts = facts_in(text)
-        return Fields("", facts, "", text) if facts else None
+        facts = facts_in(text)  # A long text is no fact: it may be compared by its likeness.
+        return Fields("", facts, "", text) if facts and max(map(len, facts.values())) <= 40 else None
     return Fields(text[:start], value, text[stop:]) if len(value) >= 2 and "{" not in text[stop:] else None
 
 

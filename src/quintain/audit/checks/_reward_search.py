@@ -161,9 +161,9 @@ Text = tuple[Solution, tuple[int, str]]
 
 
 def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
-    """Returns a finding for a verdict under a head that no agent is told of, paid in both tasks like their texts.
+    """Returns a finding for a verdict that is paid in both tasks, though no agent hears of its head.
 
-    The verifier tells these texts apart, so the verdict is not what both tasks want to hear.
+    The verifier tells the texts of the tasks apart, so the verdict is not what both of them want to hear.
     """
     texts = [str(solution.ops[place].value[name]) for solution, (place, name) in both]
     known = f"{texts}{[solution.prompt for solution, _ in both]}{ctx.about.tools}".casefold()
