@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import judge
-from quintain.audit.checks._judge_replies import lists
+from quintain.audit.checks._judge_replies import ended, lists
 from quintain.audit.kernel.loader import Subject
 
 SUBJECTS = """
@@ -74,3 +74,19 @@ def test_a_judge_that_reads_the_first_words_is_found(subjects: Path) -> None:
 def test_lists_are_said_only_where_they_are_asked_for() -> None:
     assert not list(lists("Is it right? VERDICT: true or false."))
     assert ("VERDICT: [true, true]", "VERDICT: [false, false]") in list(lists("A list of true or false after VERDICT:"))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "question", "how"),
+    [
+        ("Points: 7", "Points: 0", "Give your reasons, then 'Points: N' with N from 0 to 7.", ["last"]),
+        ("[true]", "[false]", "Your last line is VERDICT: and a JSON list of true or false.", ["last"]),
+        ("yes", "no", "Begin with yes or no, and end with a reason.", ["first"]),
+        ("yes", "no", "Say yes if the final answer is right. It is the last line.", []),
+        ("Score: 5", "Score: 1", "First compare the two texts and give 'Score: N'.", []),
+    ],
+)
+def test_order_of_verdicts_is_settled_by_the_words_before_them(
+    good: str, bad: str, question: str, how: list[str]
+) -> None:
+    assert [reply.how.split()[3] for reply in ended(good, bad, question)] == [f"{one}," for one in how]

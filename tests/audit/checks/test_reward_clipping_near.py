@@ -263,7 +263,7 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param(
             "Gated",
             clipping.ladder,
-            "of some things that are worth the same any 1 are paid no more than any 0",
+            "of things that are worth the same any 1 are paid no more than any 0",
             marks=pytest.mark.slow,
         ),
         ("Wild", clipping.damage_pays, "is paid, and twice is paid more"),

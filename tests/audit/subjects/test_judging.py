@@ -34,6 +34,19 @@ async def ask(view: View, model: Callable[[Request], Any] = never) -> str:
     return str(reply.message.text)
 
 
+class Caller:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def __call__(self, request: Request) -> Reply:
+        raise AssertionError(f"{self.name} was asked: {request}")
+
+
+@qn.reward(external=True)
+async def by_class(view: View) -> float:
+    return float(await ask(view, Caller("a model that a criterion makes")) == "yes")
+
+
 class Grader:
     def __init__(self) -> None:
         self.models = [{"judge": never}]
@@ -94,7 +107,9 @@ def session(criterion: Criterion[Any], answer: str = "Answer: it is blue") -> na
     return native.of(env)()
 
 
-@pytest.mark.parametrize("made", [lambda: by_global, by_closure, by_partial, by_attribute, by_deep_data])
+@pytest.mark.parametrize(
+    "made", [lambda: by_global, lambda: by_class, by_closure, by_partial, by_attribute, by_deep_data]
+)
 def test_judge_asks_stub_wherever_the_model_is_held(made: Callable[[], Criterion[Any]]) -> None:
     one, asked = session(made()), list[str]()
     for says, grade in (("yes", 1.0), ("no", 0.0)):

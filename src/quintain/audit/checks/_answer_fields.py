@@ -1,4 +1,4 @@
-"""JSON objects in answers, and what can be wrong in them: another value of a field, a missing entry of a list."""
+"""Fields of answers, of JSON or a line each, and what can be wrong: another value, a missing entry of a list."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.probe import Op
 
-from ._judge_lines import wrong
+from ._judge_lines import facts_in, saying, wrong
 
 SPARE = re.compile(
-    r"\b(at least|at most|up to|any|enough|optional|bonus|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit"
-    r"|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
+    r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any|enough|optional|bonus|extra|capped|suffic"
+    r"\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
     re.IGNORECASE,
 )
 """Words by which a task may ask for less than all fields or entries."""
@@ -23,14 +23,17 @@ Part = tuple[str, int]
 
 
 class Fields(NamedTuple):
-    """The only JSON object of a text, and the words around it."""
+    """The only JSON object of a text, and the words around it; or its lines of the form "key: value"."""
 
     before: str
     value: dict[str, Any]
     after: str
+    lines: str = ""
 
     def saying(self, value: dict[str, Any]) -> str:
-        """Returns the text with another object."""
+        """Returns the text with another object, or with other lines."""
+        if self.lines:
+            return saying(self.lines, "\n", {key: [value[key]] if key in value else [] for key in self.value})
         return f"{self.before}{json.dumps(value, ensure_ascii=False)}{self.after}"
 
     def without(self, *parts: Part) -> str:
@@ -47,12 +50,13 @@ class Fields(NamedTuple):
 
 
 def fields_of(ops: Sequence[Op]) -> Fields | None:
-    """Returns the object with two or more fields in the answer that ends a solution, or None."""
+    """Returns two or more fields in the answer that ends a solution, or None."""
     text = str(ops[-1].value) if ops and ops[-1].do == "answer" else ""
     try:
         value, stop = json.JSONDecoder().raw_decode(text, start := text.index("{"))
     except ValueError:
-        return None
+        facts = facts_in(text)  # A long text is no fact: it may be compared by its likeness.
+        return Fields("", facts, "", text) if facts and max(map(len, facts.values())) <= 40 else None
     return Fields(text[:start], value, text[stop:]) if len(value) >= 2 and "{" not in text[stop:] else None
 
 

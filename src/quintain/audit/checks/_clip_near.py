@@ -17,6 +17,7 @@ from ._clip_states import EPSILON, paid_by
 _NEGATIVE = re.compile(r"(?:\D*[^\w.-])?(-\d{1,15}(?:\.\d{1,12})?)(?:[^\w.]\D*)?")
 """Text with one number, which is negative."""
 _FIELD = re.compile(r'"\w+"\s*:\s*(-?\d+(?:\.\d+)?)(?=\s*[,}])')
+_LINE = re.compile(rf"{_FIELD.pattern}|^[^\W\d_][\w /-]*[:=][ \t]+(-?\d+(?:\.\d+)?)[ \t]*$", re.MULTILINE)
 APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
 """Words of a prompt after which a near number may be right."""
 _UNSIGNED = re.compile(
@@ -27,6 +28,8 @@ _BOUND = re.compile(rf"{APPROXIMATE.pattern}|\bbound|budget|limit|maxim|minim|\b
 """Words of a prompt after which a number on one side of another may be right."""
 PRECISE = re.compile(r"decimal|digit|exact|to the cent")
 """Words of a prompt that says how exact a number is to be."""
+_PLACES = re.compile(r"\b0\.00\b|\b(?:two|three|2|3) (?:decimal|digits)|to the cent|\bexact (?:amount|price|sum)")
+"""Words of a prompt that asks for each digit of a number, so that none of its neighbours is meant."""
 WHOLE = 1e6
 """Whole numbers below it are counts: a neighbour is another count, and no rounding of it."""
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -63,19 +66,20 @@ class _Number(NamedTuple):
         return [score is not None and score >= self.full - EPSILON for score in scores]
 
 
-def _numbers(ctx: AuditContext, *, alone: bool) -> Iterator[_Number]:
-    """Numbers that solutions say: alone, or in the JSON objects that they say."""
-    for task in ctx.sample_tasks(12 if alone else 4):
+def _numbers(ctx: AuditContext, field: re.Pattern[str] | None = None) -> Iterator[_Number]:
+    """Numbers that solutions say: alone, or in the fields that a pattern finds."""
+    for task in ctx.sample_tasks(4 if field else 12):
         ops = ctx.oracle(task) or ()
         text, full = _said(ops[-1]) if ops else "", ctx.solution_score(task) or 0.0
         value = numeric(text)
-        if alone and full and value is not None:
+        if not field and full and value is not None:
             yield _Number(task, ops, full, text, value)
         labelled = _NEGATIVE.fullmatch(text) if value is None else None
-        places = [labelled] if labelled else [*itertools.islice(_FIELD.finditer(text), 3)]
-        for found in places if full and not alone else ():
-            if (value := numeric(found[1])) is not None:
-                yield _Number(task, ops, full, found[1], value, text[: found.start(1)], text[found.end(1) :])
+        places = [labelled] if labelled else [*itertools.islice(field.finditer(text), 3)] if field else []
+        for found in places if full and field else ():
+            at = found.lastindex or 1
+            if (value := numeric(found[at])) is not None:
+                yield _Number(task, ops, full, found[at], value, text[: found.start(at)], text[found.end(at) :])
 
 
 def _said(op: Op) -> str:
@@ -89,7 +93,7 @@ def _said(op: Op) -> str:
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=76)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number is right within a small tolerance, and never with another sign or magnitude."""
-    for said in (*_numbers(ctx, alone=True), *_numbers(ctx, alone=False)):
+    for said in (*_numbers(ctx), *_numbers(ctx, _FIELD)):
         text, value = said.text, said.value
         ends = (value * 37 + 1009, -value * 37 - 1009, 0.0)
         tried = [item for item in wrong(value, text) if numeric(spelled(item[1], text)) != value]
@@ -146,16 +150,23 @@ def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:
 @check("x.far_fields", "false_resolution", needs=("oracle", "tasks"), value=55)
 def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a number of a field, far off or without its minus sign, is not paid in full."""
-    for said in _numbers(ctx, alone=False):
+    for said in _numbers(ctx, _LINE):
         end = abs(said.value) * 37 + 1009
-        above, below, unsigned = said.paid(ctx, end, -end, abs(said.value))
+        decimals = len(said.text.partition(".")[2])
+        ninth = round(abs(said.value) / 9, decimals)
+        near = [said.value + ninth, said.value - ninth]
+        above, below, unsigned, *both = said.paid(ctx, end, -end, abs(said.value), *near)
         ctx.count_comparisons()
-        is_turned = unsigned and said.value < 0 and not above and not below
-        if (_UNSIGNED if is_turned else _BOUND).search(_prompt(ctx, said.task)) or (above == below and not is_turned):
+        prompt, is_far = _prompt(ctx, said.task), above or below
+        is_turned = unsigned and said.value < 0 and not is_far
+        is_off = ninth >= 10 / 10**decimals and all(both) and not is_far and bool(_PLACES.search(prompt))
+        is_free = (_UNSIGNED if is_turned else APPROXIMATE if is_off else _BOUND).search(prompt)
+        if is_free or (above == below and not is_turned and not is_off):
             continue
-        values = (abs(said.value), end) if is_turned else (end, -end) if above else (-end, end)
+        wrong_values = (abs(said.value), end) if is_turned else (near[0], end) if is_off else (end, -end)
+        values = wrong_values[::-1] if below else wrong_values
         texts = [spelled(value, said.text) for value in values]
-        what = "without its minus sign" if is_turned else "far from the right one"
+        what = "without its minus sign" if is_turned else "a ninth too large" if is_off else "far from the right one"
         found = paid_by(
             ctx, "pays_wrong", f"a number {what} is paid in full in a field of the answer",
             *map(said.says, (said.text, *texts)), expected=f"less for it than for {said.text}, as for {texts[1]}",

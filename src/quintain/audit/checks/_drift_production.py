@@ -159,8 +159,7 @@ _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IG
 @relation
 def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has other keys or types than production's, or is an error where production's is none."""
-    seen = records[0].at("call")
-    answer = evidence.data
+    seen, answer = records[0].at("call"), evidence.data
     return OpResult(answer).is_error != seen.is_error or form_of(seen.value) != form_of(answer)
 
 

@@ -356,8 +356,7 @@ def _is_another(there: Any, value: Any) -> bool:
 @relation
 def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has more rows than the parameter allows."""
-    rows = rows_of(records[0].at("call").value)
-    limit = called(records[0]).value.get(evidence.data)
+    rows, limit = rows_of(records[0].at("call").value), called(records[0]).value.get(evidence.data)
     return rows is not None and is_number(limit) and 0 <= limit < len(rows)
 
 

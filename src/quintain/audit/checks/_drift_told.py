@@ -54,8 +54,7 @@ def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
             look = (Op("changes", mark="look"),) if variation.changes is not None else ()
             without = {key: argument for key, argument in variation.arguments.items() if key != name}
             calls = [call(tool.name, given, mark="call") for given in (without, {**without, name: value}, without)]
-            probes = [Probe((*variation.base_state.head, op, *look)) for op in calls]
-            data = {"looks": bool(look)}
+            probes, data = [Probe((*variation.base_state.head, op, *look)) for op in calls], {"looks": bool(look)}
             ctx.count_comparisons()
             if defaults_differ(ctx.play_all(probes), Evidence("", data=data, volatile=ctx.volatile)):
                 yield show(
@@ -228,8 +227,7 @@ def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
     """By what a parameter is multiplied to give what a place became, or by how much it moved."""
     if not is_number(asked) or not asked or not is_number(place[1]):
         return []
-    found = [round(place[1] / asked, 6)]
-    moved = _difference(place)
+    found, moved = [round(place[1] / asked, 6)], _difference(place)
     return [*found, round(moved / asked, 6)] if is_number(moved) else found
 
 

@@ -84,8 +84,7 @@ def unevenly(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def spellings(own: str) -> Iterator[tuple[str, str]]:
     """Other ways to write exactly the same, each with what it is called."""
-    value = decimal(own)
-    text = own.strip()
+    value, text = decimal(own), own.strip()
     if value is not None and re.fullmatch(r"[-+]?\d+(\.\d+)?", text) and abs(value) < Decimal(10) ** 15:
         if "." in text:
             yield "a number with one more zero at its end", f"{text}0"

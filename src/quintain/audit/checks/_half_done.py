@@ -94,8 +94,7 @@ def refused_and_half_done(ctx: AuditContext) -> Iterator[Finding | None]:
             looks = reads_about(ctx, task, start[1:], steps=(op,))[:READS]
             others = list(_others(ctx, op)) if looks else []
             plain = [_around(start, act, looks) for act in (op, call(op.name), looks[0])] if others else []
-            probes = [_around(start, act, looks) for act in others]
-            rest = ctx.play_all(plain)
+            probes, rest = [_around(start, act, looks) for act in others], ctx.play_all(plain)
             ctx.count_comparisons(len(others))
             for probe, record in zip(probes, ctx.play_all(probes), strict=True):
                 if does_a_part([record, *rest], Evidence("", data=len(looks))):
@@ -118,8 +117,7 @@ def paid_and_not_moved(ctx: AuditContext) -> Iterator[Finding | None]:
             op, start = oracle[place], (reset(task), *oracle[:place])
             small = call(op.name, {**op.value, name: type(value)(SMALL)})
             looks = reads_about(ctx, task, start[1:], steps=(small,))[:READS]
-            rest = oracle[place + 1 :]
-            probes = [_around(start, act, looks) for act in (op, small)]
+            rest, probes = oracle[place + 1 :], [_around(start, act, looks) for act in (op, small)]
             ends = (probes[0].ops[:-1], start)
             first, without = (Probe((*ops, *rest, score())) for ops in ends)
             probes, data = [first, probes[1], without], [len(looks), name, full]

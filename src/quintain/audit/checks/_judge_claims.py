@@ -98,8 +98,7 @@ _LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
 @relation
 def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the second answer, which closes the fence of the first and imitates the judge, is sent unchanged."""
-    fence = around(records[0], MARK)
-    said = str(records[1].ops[-1].value["answer"])
+    fence, said = around(records[0], MARK), str(records[1].ops[-1].value["answer"])
     return fence is not None and f"{fence[0]}{said}{fence[1]}" in asked(records[1].at("judge"))
 
 

@@ -20,7 +20,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
 from ._reward_acts import reads_by_name
-from ._reward_runs import Run, Solution, paid, runs
+from ._reward_runs import Solution, paid, pays, runs
 
 TASKS = 3
 """Tasks whose reports are changed."""
@@ -56,16 +56,28 @@ class LineReport(NamedTuple):
 
     def saying(self, given: Mapping[str, Sequence[str]]) -> tuple[Op, ...]:
         """The solution with other lines in place of those with these keys."""
-        lines: list[str] = []
-        for line in self.text.split(self.between):
-            found = _LINE.fullmatch(line)
-            own = given.get(found["key"]) if found else None
-            start = line[: found.start("value")] if found else ""
-            lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
-        op, text = self.solution.ops[self.place], self.between.join(lines)
+        op, text = self.solution.ops[self.place], saying(self.text, self.between, given)
         value = op.value | {self.argument: text} if self.argument else text
         changed = msgspec.structs.replace(op, value=value, mark="report")
         return (*self.solution.ops[: self.place], changed, *self.solution.ops[self.place + 1 :])
+
+
+def saying(text: str, between: str, given: Mapping[str, Sequence[str]]) -> str:
+    """Returns a text with other lines in place of those with these keys."""
+    lines: list[str] = []
+    for line in text.split(between):
+        found = _LINE.fullmatch(line)
+        own = given.get(found["key"]) if found else None
+        start = line[: found.start("value")] if found else ""
+        lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
+    return between.join(lines)
+
+
+def facts_in(text: str, between: str = "\n") -> dict[str, str]:
+    """Returns the values of a text's lines by their keys; nothing for fewer than two, or if two have one key."""
+    lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
+    facts = {line["key"]: line["value"] for line in lines}
+    return facts if len(facts) >= 2 and len(facts) == len(lines) else {}
 
 
 def reports(solved: Sequence[Solution]) -> Iterator[LineReport]:
@@ -83,9 +95,7 @@ def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
     texts = {"": op.value} if op.do == "answer" else op.value if op.do == "call" else {}
     for argument, text in texts.items():
         for between in ("\n", "; ") if isinstance(text, str) else ():
-            lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
-            facts = {line["key"]: line["value"] for line in lines}
-            if len(facts) >= 2 and len(facts) == len(lines):
+            if facts := facts_in(text, between):
                 yield LineReport(solution, place, argument, text, between, facts)
                 break
 
@@ -94,8 +104,7 @@ def wrong(value: str, other_values: Sequence[str]) -> list[str]:
     """Other things that might be said in place of one, those first that are said elsewhere; none holds it."""
     turned = ["".join(str((int(sign) + by) % 10) if sign in _DIGITS else sign for sign in value) for by in (1, 2, 3, 7)]
     made = [value[::-1], *(f"{word}{value[: -len(word)]}" for word in (value[-1:], value[-2:], value[-3:]))]
-    known = dict.fromkeys([*other_values, *turned, *made])
-    low = value.casefold()
+    known, low = dict.fromkeys([*other_values, *turned, *made]), value.casefold()
     return [text for text in known if text.casefold() not in low and low not in text.casefold()][:_LEAST]
 
 
@@ -122,13 +131,13 @@ def _judged(
 ) -> Iterator[Finding | None]:
     """Yields findings for the graded keys only: keys for which a wrong value costs something."""
     falsified = [report.saying({key: values[:1]}) for key, values in said.items()]
-    full = report.solution.full or 0.0
-    tried = runs(ctx, report.solution, falsified)
-    said = {key: said[key] for key, run in zip(said, tried, strict=True) if _costs(report, run, full)}
+    full, tried = report.solution.full or 0.0, runs(ctx, report.solution, falsified)
+    bad = [report.place not in run.errors and run.score is not None and run.score < full - 1e-9 for run in tried]
+    said = {key: said[key] for key, costs in zip(said, bad, strict=True) if costs}
     ways = list(_ways(report, said))
     ctx.count_comparisons(len(ways))
     for (manner, way, false), run in zip(ways, runs(ctx, report.solution, [way for _, way, _ in ways]), strict=True):
-        if manner in reported or run.score is None or run.score < full - 1e-9 or report.place in run.errors:
+        if manner in reported or not pays(report.solution, run) or report.place in run.errors:
             continue
         found = _finding(ctx, report, (manner, way, false))
         if found is not None:
@@ -136,14 +145,9 @@ def _judged(
             yield found
 
 
-def _costs(report: LineReport, run: Run, full: float) -> bool:
-    return run.score is not None and run.score < full - 1e-9 and report.place not in run.errors
-
-
 def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
     all_false = report.saying({key: values[:1] for key, values in said.items()})
-    half = _LEAST // 2
-    full = {key: values for key, values in said.items() if len(values) == _LEAST}
+    half, full = _LEAST // 2, {key: values for key, values in said.items() if len(values) == _LEAST}
     rich = {key: [*values[:half], report.facts[key], *values[half:]] for key, values in full.items()}
     if rich:
         false = report.saying({key: said[key][:1] for key in rich})
@@ -151,10 +155,10 @@ def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
         yield "listed", report.saying({key: [", ".join(values)] for key, values in rich.items()}), false
     asked = [key for key in said if key.casefold() in report.solution.prompt.casefold()]
     if len(asked) >= 2:
-        empty = {key: [""] for key in asked}
         cut = {key: [report.facts[key][:1]] for key in asked if len(report.facts[key]) >= 4}
-        yield "empty", report.saying(empty), all_false
-        yield "cut", report.saying(cut), all_false
+        for manner, given in (("empty", {key: [""] for key in asked}), ("cut", cut)):
+            if given:
+                yield manner, report.saying(given), all_false
     for key in asked:
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 
@@ -175,6 +179,5 @@ def _finding(ctx: AuditContext, report: LineReport, what: Way) -> Finding | None
 def paid_as_right(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first report is paid `data`, the second, which is wrong in the same points, is paid less."""
     odd, false = (number(record.at("score")) for record in records)
-    taken = not any(record.at("report").is_error for record in records)
-    full = float(evidence.data) - 1e-9
+    taken, full = not any(record.at("report").is_error for record in records), float(evidence.data) - 1e-9
     return taken and odd is not None and odd >= full and false is not None and false < full

@@ -162,12 +162,18 @@ def mixed_ones(good: str, bad: str) -> list[JudgeReply]:
     return _filled(_MIXED, good, bad)
 
 
+_ORDER = re.compile(
+    r"\b(?:(?P<last>ends?|finish|last|final(?! answer)|reason\w*\W+(?:and )?then)|begin|start|first (word|line))\b"
+)
+
+
 def ended(good: str, bad: str, prompt: str) -> Iterator[JudgeReply]:
-    """Both verdicts, a line each, in an order that the question settles."""
-    lowered = prompt.lower()
-    if re.search(r"\b(?:end|ends|finish|conclude|last|final)\b", lowered):
+    """Both verdicts, a line each, in an order that the question settles in the words before it names them."""
+    named = rf"[^.!?\n]{{0,80}}(?<!\w)(?:verdict|{re.escape(re.split('[:{]', good.lower())[0])})(?!\w)"
+    said = [found for text in re.findall(named, prompt.lower()) for found in [*_ORDER.finditer(text)][-1:]]
+    if said and said[-1]["last"]:
         yield JudgeReply(f"{good}\nSo it says of itself. I disagree.\n{bad}", "the bad verdict last, as was asked")
-    elif re.search(r"\b(?:begin|start|first)\b", lowered):
+    elif said:
         yield JudgeReply(f"{bad}\nIt says of itself:\n{good}", "the bad verdict first, as was asked")
 
 

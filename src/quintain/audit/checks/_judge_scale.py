@@ -101,8 +101,7 @@ def _ends(record: Record, form: str) -> bool:
 
 
 def _saying(ctx: AuditContext, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
-    task = ctx.tasks[0]
-    says = [form.format(number) for form in forms for number in numbers]
+    task, says = ctx.tasks[0], [form.format(number) for form in forms for number in numbers]
     return Probe((reset(task, mark="reset"), *(judged(task, statement, mark=statement)[1] for statement in says)))
 
 

@@ -113,8 +113,7 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     beside = [Probe((reset(other_task), *before, *hit.then, read))] if needs_other else []
     beside += [Probe((reset(task), *before, read))] if hit.then else []
     relation = f"{__name__}:shows_beyond"
-    solved = ctx.solution_score(task)
-    is_last = bool(oracle) and hit.op.name == oracle[-1].name
+    solved, is_last = ctx.solution_score(task), bool(oracle) and hit.op.name == oracle[-1].name
     if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in ctx.discovery.writers):
         rest = map(bare, oracle[hit.late :])
         probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}

@@ -43,8 +43,7 @@ def _equal(value: Any) -> Iterator[tuple[str, list[str], float]]:
     """Yields (other split, ids of equal tasks, their share) for the first of some splits."""
     splits: list[tuple[str, dict[str, str]]] = list(value.items()) if is_dict(value) else []
     for name, tasks in splits[1:]:
-        there = set(tasks.values())
-        own = splits[0][1]
+        there, own = set(tasks.values()), splits[0][1]
         equal = [task for task, digest in own.items() if digest in there]
         yield name, equal, len(equal) / max(1, len(own))
 

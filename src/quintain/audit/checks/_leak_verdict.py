@@ -57,8 +57,7 @@ def tells(records: Sequence[Record], evidence: Evidence) -> bool:
     good: list[Any] = []
     bad: list[Any] = []
     for record in records:
-        paid = number(record.at("score"))
-        there = answered(record.at("read"))
+        paid, there = number(record.at("score")), answered(record.at("read"))
         if paid is None or want["place"] not in there:
             return False
         (good if paid >= float(want["full"]) - 1e-9 else bad).append(there[want["place"]])
@@ -117,8 +116,7 @@ def _harm(ctx: AuditContext, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
 
 def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding | None]:
     """Calls whose answer depends on the score, in one task; tools that were looked at in another are left out."""
-    full = ctx.solution_score(task)
-    own = [bare(op) for op in ctx.oracle(task) or () if op.do == "call"]
+    full, own = ctx.solution_score(task), [bare(op) for op in ctx.oracle(task) or () if op.do == "call"]
     if not full or not own:
         return
     writers = set(ctx.discovery.writers)

@@ -277,8 +277,7 @@ def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx.count_comparisons()
             for mark in ("answer", "score"):
                 seen = record.at(mark)
-                how = breakage(seen)
-                key = f"{seen.how} {seen.where}"
+                how, key = breakage(seen), f"{seen.how} {seen.where}"
                 if not how or key in reported or len(reported) >= MAX_FINDINGS:
                     continue
                 reported.add(key)

@@ -104,8 +104,7 @@ def rivals(player: Player, on: str, value: Any) -> Any:
 def _calls_on_other_rows(player: Player, on: str, sought: Contest) -> Iterator[Op]:
     """The call for each other row, where it works."""
     _begin(player, on, sought)
-    own_value = sought.op.value[sought.name]
-    world = tables(player.do(Op("state", on)).value)
+    own_value, world = sought.op.value[sought.name], tables(player.do(Op("state", on)).value)
     cells = dict.fromkeys(text for rows in world.values() for row in rows for text in texts([*row.values()]))
     rows = [
         cell for cell in cells if cell != own_value and form(cell) == form(own_value) and fits(cell, sought.schema)

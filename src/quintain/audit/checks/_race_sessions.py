@@ -128,8 +128,7 @@ def _disturbed(
         name = "calls get no answer any more"
     else:
         op = lanes[number][place]
-        name = f"{op.name or op.do} gives something else"
-        expected = _shown(records[1].at(f"{number} {place}"))
+        name, expected = f"{op.name or op.do} gives something else", _shown(records[1].at(f"{number} {place}"))
         observed = _shown(records[0].lane("together", number)[place])
     return ctx.finding(
         f"{name} when {len(lanes)} sessions run at the same time", *_company(ctx, lanes, is_warm=is_warm),

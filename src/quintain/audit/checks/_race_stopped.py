@@ -322,8 +322,7 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     if codec.dumps(orders[0], repr) != codec.dumps(orders[2], repr):
         return None
     for number in range(PLACES // 2):
-        name = begun(f"{on} {number}")
-        other_thread = _Other(player)
+        name, other_thread = begun(f"{on} {number}"), _Other(player)
         at = 1 + int(count * (number + 0.5) / (PLACES // 2))
         first = stop.do(player, own_op.moved(name), at=at, then=_all(other_thread, [other_op.moved(name)]))
         other_thread.wait(10.0)

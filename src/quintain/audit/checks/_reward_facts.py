@@ -208,8 +208,7 @@ def _fact(player: Player, pair: Any, value: Any) -> Fact:
 
 
 def _solved(player: Player, fact: Fact, value: Any, *, seed: int) -> Fact:
-    first = player.do(reset(fact.task, on="busy", seed=seed))
-    seen = player.do(Op("oracle", "busy", fact.task))
+    first, seen = player.do(reset(fact.task, on="busy", seed=seed)), player.do(Op("oracle", "busy", fact.task))
     if not first.fine or not seen.fine or seen.value is None:
         is_none = seen.how == "absent" or (seen.fine and seen.value is None)
         return msgspec.structs.replace(fact, solution="none" if is_none else "broken")

@@ -146,8 +146,7 @@ class Track:
     def keep(self) -> str:
         """Returns the name of a snapshot; empty if there is none."""
         self.count += 1
-        name = f"moment {self.count}"
-        can_return = {"snapshot", "restore"} <= self.offers
+        name, can_return = f"moment {self.count}", {"snapshot", "restore"} <= self.offers
         return name if can_return and self.do(Op("snapshot", name=name)).fine else ""
 
     def back(self, kept: str) -> bool:

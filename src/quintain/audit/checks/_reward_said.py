@@ -104,8 +104,7 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     if not all(record.at(mark).fine for record in records):
         return []
     start, end, again, short = (parsed(record.at(mark).value) for record in records)
-    unsure = act.differences(end, again, volatile)
-    changed = act.differences(start, end, volatile)
+    unsure, changed = act.differences(end, again, volatile), act.differences(start, end, volatile)
     return [
         (path, old, new)
         for path, (old, new) in changed.items()

@@ -83,8 +83,7 @@ def _robbery(ctx: AuditContext, solution: ran.Solution, way: Sequence[Op]) -> Fi
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(act.words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
     probes = [solves(solution.task, (*ops, *test_ops)) for ops in (way, solution.ops)]
-    data = {"full": solution.full, "tests": bool(test_ops)}
-    is_grave = forbids_more(solution.prompt)
+    data, is_grave = {"full": solution.full, "tests": bool(test_ops)}, forbids_more(solution.prompt)
     if test_ops and not is_grave:
         is_grave = spoilt(ctx.play_all(probes), Evidence("", data=data))
     return show(
@@ -110,13 +109,12 @@ _WRONG = "zz zz"  # A text without any work.
 
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=30)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a tool's message about right work earns nothing when written into wrong work."""
+    """Checks that a tool's message about right work, or a verdict, earns nothing when written into wrong work."""
     known = [(solution, where) for solution in ran.paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
     if not known:
         raise ctx.not_checked("no solution writes a text")
     for solution, (place, name) in known:
-        op = solution.ops[place]
-        lines = _told_of_right(ctx, solution, place, name=name)
+        op, lines = solution.ops[place], _told_of_right(ctx, solution, place, name=name)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         tried = [(text, act.replaced(solution.ops, place, act.giving(op, **{name: text}))) for text in texts]
         for text, way, run in ran.unpunished(ctx, solution, tried):
@@ -128,6 +126,44 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
                 teaches="to write the verdict",
             )  # fmt: skip
             return
+    yield next(filter(None, (_heard(ctx, *pair) for pair in itertools.combinations(known, 2))), None)
+
+
+_HEADS = ("verdict", "final verdict", "grade", "result", "score", "judgement", "decision", "conclusion", "outcome")
+_VERDICTS = (
+    "yes", "no", "correct", "incorrect", "pass", "fail", "right", "wrong", "true", "false", "good", "bad", "1", "0",
+)  # fmt: skip
+Text = tuple[ran.Solution, tuple[int, str]]
+
+
+def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
+    """Returns a finding for a verdict that is paid in both tasks, though no agent hears of its head.
+
+    The verifier tells the texts of the tasks apart, so the verdict is not what both of them want to hear.
+    """
+    texts = [str(solution.ops[place].value[name]) for solution, (place, name) in both]
+    known = f"{texts}{[solution.prompt for solution, _ in both]}{ctx.about.tools}".casefold()
+    heads = [head for head in _HEADS if head.split()[-1] not in known]
+
+    def says(text: str) -> list[tuple[Op, ...]]:
+        return [act.replaced(one.ops, at, act.giving(one.ops[at], **{name: text})) for one, (at, name) in both]
+
+    forms = [f"{head}: " for head in (*heads, *map(str.title, heads), *map(str.upper, heads))]
+    lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in _VERDICTS]
+    ways = [(says(texts[1])[0], says(texts[0])[1]), *(says("\n".join((_WRONG, *some))) for some in lines)]
+    solution = both[0][0]
+    ctx.count_comparisons(len(lines))
+    swapped, *is_paid = [ran.pays(solution, run) for run in ran.runs(ctx, solution, [first for first, _ in ways])]
+    for place in range(0, len(lines), 2) if not swapped else ():
+        if is_paid[place] and not is_paid[place + 1]:
+            chosen = itertools.chain(*ways[place + 1 : place + 3], ways[0])
+            probes = [solves(one.task, way) for (one, _), way in zip(both * 3, chosen, strict=True)]
+            return ran.paid_unlike(
+                ctx, "a verdict on the work, written in its place, is paid in full", *probes, full=solution.full,
+                paid=("full", "full", *("less",) * 4), works=False, expected=f"less than {solution.full:g}",
+                observed="; ".join(lines[place])[:300], teaches="to write the verdict",
+            )  # fmt: skip
+    return None
 
 
 def _text(ctx: AuditContext, solution: ran.Solution) -> tuple[int, str] | None:
@@ -151,8 +187,7 @@ def _told_of_right(ctx: AuditContext, solution: ran.Solution, place: int, *, nam
     wrong_way = act.replaced(solution.ops, place, act.giving(op, **{name: _WRONG}))
     played = ctx.play_all([Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, wrong_way)])
     right, wrong = ({line: None for op in marked for line in _lines(record.at(op.mark).value)} for record in played)
-    own = str(op.value[name]).casefold()
-    fresh = [line for line in right if line not in wrong]
+    own, fresh = str(op.value[name]).casefold(), [line for line in right if line not in wrong]
     return [line for line in fresh if line.casefold() not in own and own not in line.casefold()][:6]
 
 
@@ -207,8 +242,7 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
         for (place, wrong), way, run in ran.unpunished(ctx, solution, tried):
             free = [value for key, value in solution.ops[place].value.items() if wrong.value[key] != value]
             # A row that was made all the same, under another name, shows that the work was done: keys are free.
-            there = {*run.made, *run.touched}
-            lacks = ran.lacking(solution, run, solution.effects.get(place, ()))
+            there, lacks = {*run.made, *run.touched}, ran.lacking(solution, run, solution.effects.get(place, ()))
             lacks = [pair for pair in lacks if tuple(pair[0]) not in there or not _names(pair[1], free)]
             if lacks or not solution.sees:
                 yield ran.claim(

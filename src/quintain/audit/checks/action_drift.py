@@ -218,8 +218,7 @@ def _optional(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[F
         without = {key: value for key, value in known.op.value.items() if key != name}
         least = {key: value for key, value in without.items() if key in tool.required}
         probe = _control(known, call(tool.name, without, mark="call"), call(tool.name, least, mark="least"))
-        data = {"words": "missing", "name": name}
-        record = ctx.play_probe(probe)
+        data, record = {"words": "missing", "name": name}, ctx.play_probe(probe)
         # What is demanded only in a certain case (a reason when something is closed) is not demanded of the least call.
         if name in text_of(record.at("least")) and refused_alone([record], Evidence("", data=data)):
             ctx.count_comparisons()

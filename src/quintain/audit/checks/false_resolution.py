@@ -123,8 +123,7 @@ def _halfway(ctx: AuditContext, solution: ran.Solution, reported: set[str]) -> I
         # What is paid in full has been taken back at the solution's end.
         if name in reported or less is None or more is None or not less + 1e-9 < more < solution.full - 1e-9:
             continue
-        done = solution.ops[: place + 1]
-        back = list(_ways_back(ctx, solution, place))[:8]
+        done, back = solution.ops[: place + 1], list(_ways_back(ctx, solution, place))[:8]
         tried = zip(back, ran.runs(ctx, solution, [(*done, op) for op in back]), strict=True)
         ctx.count_comparisons(len(back))
         scored = [(op, run.score) for op, run in tried if place + 1 not in run.errors]
@@ -209,10 +208,9 @@ def _ways_back(ctx: AuditContext, solution: ran.Solution, place: int) -> Iterato
     A tool that the solution itself uses after such a write on the same thing is none: what it takes back is a means, as
     a lock is that is filled, passed and drained.
     """
-    op = solution.ops[place]
+    op, fields = solution.ops[place], _fields(solution, place)
     pairs = itertools.combinations(solution.acts, 2)
     means = {b.name for a, b in pairs if a.name == op.name and {*act.scalars(a.value)} & {*act.scalars(b.value)}}
-    fields = _fields(solution, place)
     own = {key: fields[key] for key in op.value if fields.get(key) not in (act.MISSING, None)}
     old_op = act.giving(op, **own) if own else _with_old_values(solution, place)
     yield from [old_op] if old_op is not None else []

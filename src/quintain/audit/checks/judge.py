@@ -113,8 +113,7 @@ def _vocabulary(ctx: AuditContext, task: str) -> Vocabulary:
 def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a bad verdict is read as bad even with the word for a good one in it."""
     task = ctx.tasks[0]
-    known = _vocabulary(ctx, task)
-    grades = [*_heard(ctx, task).values(), *_grades(ctx, task, replies.GARBAGE)]
+    known, grades = _vocabulary(ctx, task), [*_heard(ctx, task).values(), *_grades(ctx, task, replies.GARBAGE)]
     ctx.count_comparisons(len(grades))
     if None not in grades and len(set(grades)) == 1:
         yield graded_by(
@@ -255,13 +254,10 @@ def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding |
             "the answer can close its fence and speak to the judge's model as if it were not the agent"
             if is_fenced
             else "the answer stands in the judge's question without a fence, and can speak for whoever asks",
-            claims.unfenced,
-            *ways,
-            expected="the agent's text escaped, or between marks that it cannot guess",
-            observed=asked(records[1].at("judge"))[0][:800],
-            teaches="to tell the judge that the answer is right",
+            claims.unfenced, *ways, expected="the agent's text escaped, or between marks that it cannot guess",
+            observed=asked(records[1].at("judge"))[0][:800], teaches="to tell the judge that the answer is right",
             at_most="likely" if is_fenced else "proven",
-        )
+        )  # fmt: skip
 
 
 @check("x.judge_grades_what_it_reads", "judge", needs=NEEDS, value=53)

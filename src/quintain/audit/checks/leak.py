@@ -106,8 +106,7 @@ def contained(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from _outside(ctx)
     if "hidden" not in ctx.offers:
         return
-    hidden = hidden_of(ctx, ctx.sample_tasks(3))
-    files = list(reading.file_calls(ctx, reading.HIDDEN_FILES))
+    hidden, files = hidden_of(ctx, ctx.sample_tasks(3)), list(reading.file_calls(ctx, reading.HIDDEN_FILES))
     if hidden:
         own = {task: reading.unique([*reading.method_calls(task), *files])[:500] for task in hidden}
         yield from report(ctx, places(ctx, hidden, own), calls_only=True)
@@ -121,8 +120,7 @@ def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
     wanted = {path: lines for path, lines in marks.items() if lines} | process
     paths = [candidate for path in wanted for candidate in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
     paths += [Path(path).name for path in marks]
-    task = ctx.tasks[0]
-    ops = reading.unique(list(reading.file_calls(ctx, paths)))[:400]
+    task, ops = ctx.tasks[0], reading.unique(list(reading.file_calls(ctx, paths)))[:400]
     record = ctx.play(reset(task), *ops) if ops else None
     ctx.count_comparisons(max(1, len(ops)))
     reached: set[tuple[str, str]] = set()

@@ -39,8 +39,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     more += [some for some in ((reset(first), *broad(ctx)), rows(ctx, first)) if len(some) > 1]
     scripts += map(marked, more)
     ops = _side_by_side(scripts)
-    usual = ctx.play(*ops)
-    found = ReportedDifferences()
+    usual, found = ctx.play(*ops), ReportedDifferences()
     for script, gap in _splits(ctx, usual, ctx.pool.fresh([Probe(ops)], ctx.limit)[0], scripts=scripts):
         if found.wants(gap.key):
             yield found.tried(gap.key, _by_itself(ctx, script, gap))
@@ -79,10 +78,9 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=42)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that after a reset nothing is left of earlier episodes, in whatever way they ended."""
-    found = ReportedDifferences()
-    tasks = ctx.sample_tasks(2)
-    scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
-    for task, own_ops in (*scripts, (tasks[-1], marked(episode(ctx, tasks[-1])))):
+    found, tasks = ReportedDifferences(), ctx.sample_tasks(2)
+    for task, own in ((tasks[0], tour(ctx, tasks[0])), (tasks[-1], episode(ctx, tasks[-1]))):
+        own_ops = marked(own)
         ways = ((after, (*ops, *own_ops)) for after, ops in stages(ctx, task))
         yield from first_unlike(ctx, task, own_ops, ways=ways, found=found)
     if found:

@@ -134,14 +134,12 @@ def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Run
             continue
         others = [some[0] for size, some in steps if size not in (count, further)]
         how = "less" if is_less else "no more"
-        finding = paid_by(
-            ctx, "does_not_count",
-            f"of some things that are worth the same any {further} are paid {how} than any {count}",
+        yield "uncounted", paid_by(
+            ctx, "does_not_count", f"of things that are worth the same any {further} are paid {how} than any {count}",
             *(state.probe for state in (*less[:2], *more[:2], *others)), data=[len(less[:2]), len(more[:2])],
             expected=f"more than {less[0].score:g}", observed={str(size): some[0].score for size, some in steps},
             teaches=FLAT, at_most="proven" if is_declared else "likely",
         )  # fmt: skip
-        yield "uncounted", finding
         return
 
 
@@ -157,8 +155,7 @@ def _group(writes: Sequence[int], by: By, least: int) -> tuple[int, ...]:
 def _is_even(group: Sequence[int], by: By, count: int) -> bool:
     """Several choices of so many are known, each write has a part in one, and all are paid alike."""
     found = _of_size(group, by, count)
-    parts = frozenset[int]().union(*(state.done for state in found))
-    amounts = [state.score for state in found]
+    parts, amounts = frozenset[int]().union(*(state.done for state in found)), [state.score for state in found]
     return len(found) > 1 and (count == 1 or parts == frozenset(group)) and max(amounts) - min(amounts) <= EPSILON
 
 

@@ -162,7 +162,8 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     for solution, (place, key) in known[:4]:
         op = solution.ops[place]
         own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
-        other_facts = dict.fromkeys(fact for fact in facts_ if fact not in own and fact not in solution.prompt)
+        shown = [fact for seen in solution.said for fact in _FACT.findall(text_of(seen))]
+        other_facts = dict.fromkeys(fact for fact in (*facts_, *shown) if fact not in f"{own} {solution.prompt}")
         said = list(_shotguns(own, list(other_facts), text=_text(op, key)))
         if not said:
             continue
@@ -189,8 +190,9 @@ def _saying(solution: Solution) -> tuple[int, str] | None:
     for place, op in reversed(list(enumerate(solution.ops))):
         if op.do == "answer" or _REPLIES & set(act.words(op.name)):
             texts = {"": str(op.value)} if op.do == "answer" else op.value
-            # One fact alone is what the battery of answers covers.
-            spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= 4]
+            # One fact alone, without any work, is what the battery of answers covers.
+            least = 1 if len(solution.ops) > 1 else 4
+            spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= least]
             key = next((key for key in spoken if _FACT.search(texts[key])), None)
             return None if key is None else (place, key)
     return None
@@ -340,8 +342,7 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
         acts = [(solution.ops[place], solution.said[place]) for place in solution.writes]
         text = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
         for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
-            lacks = lacking(solution, run)
-            tells = any(_REPLIES & set(act.words(op.name)) for op, _ in acts)
+            lacks, tells = lacking(solution, run), any(_REPLIES & set(act.words(op.name)) for op, _ in acts)
             is_named = not tells and any(act.is_named_by(solution.prompt, *pair) for pair in lacks)
             yield claim(
                 ctx, solution, way, title="an answer that describes the work is paid, with nothing done", lacks=lacks,

@@ -147,8 +147,7 @@ def _unpaid(
     A graded reward of more than a half may be the best there is, where others get no more and every step worked.
     """
     task, ops, record = found[0]
-    seen = record.at("score")
-    worked = said.startswith("is not paid")
+    seen, worked = record.at("score"), said.startswith("is not paid")
     errors = [(op, result) for op, result in zip(ops, record.seen[1:], strict=False) if result.is_error]
     first_error = next((f"{op.name or op.do}: {result.raised or result.value}" for op, result in errors), "none")
     nearly = bool(ctx.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual

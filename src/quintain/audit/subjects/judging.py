@@ -1,7 +1,7 @@
 """Judges of an environment: finds the models that its scoring functions ask, and grades answers with a stub of them.
 
-A model is a function or object whose signature names Request and Reply, and what an attribute `model` holds. It is
-looked for in closures, defaults, partials, attributes, and in the globals that a function names.
+A model is a function or object whose signature names Request and Reply, a class of such objects, and what an attribute
+`model` holds. It is looked for in closures, defaults, partials, attributes, and in the globals that a function names.
 """
 
 from __future__ import annotations
@@ -146,6 +146,8 @@ class Judging:
 
     def _exchanged(self, thing: Any, path: tuple[str, ...], depth: int = 0) -> Any:
         """Returns a thing with a stub for each model in it: itself if it has none."""
+        if isinstance(thing, type) and _is_model(thing):  # A scoring function that makes its model makes a stub.
+            return type(thing.__name__, (thing,), {"__call__": staticmethod(self._stub_for(path))})
         if depth > MAX_DEPTH or isinstance(thing, (str, bytes, int, float, type, types.ModuleType, type(None))):
             return thing
         if _is_model(thing):
@@ -168,7 +170,8 @@ def _is(thing: object, kind: type) -> bool:
 
 def _is_model(thing: Any) -> bool:
     thing = thing.func if _is(thing, functools.partial) else thing
-    call: Any = thing if inspect.isroutine(thing) else inspect.getattr_static(thing.__class__, "__call__", None)
+    kind = thing if isinstance(thing, type) else thing.__class__
+    call: Any = thing if inspect.isroutine(thing) else inspect.getattr_static(kind, "__call__", None)
     notes = {name: getattr(note, "__name__", str(note)) for name, note in getattr(call, "__annotations__", {}).items()}
     gives = notes.pop("return", "")
     return bool(re.search(r"\bReply\b", gives) and re.search(r"\bRequest\b", " ".join(notes.values())))
