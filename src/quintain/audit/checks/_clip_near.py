@@ -109,7 +109,9 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
         words = _prompt(ctx, said.task)
         is_plain = is_plain or bool(PRECISE.search(words) and how.startswith("four units"))
         is_plain = is_plain and not (how == "its negative" and value < 0 and _UNSIGNED.search(words))
-        is_tolerance = _is_tolerance(ctx, said, near=wrong_value)
+        # A grader may be coded to take a tenth more or less.
+        is_tolerance = abs(wrong_value - said.value) <= 0.101 * abs(said.value)
+        is_tolerance = is_tolerance and said.paid(ctx, 2 * said.value - wrong_value)[0]
         uneven = _uneven(ctx, said) if is_tolerance else None
         if uneven is not None:
             is_tolerance, (wrong_value, far) = False, uneven
@@ -128,12 +130,6 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
             severity="error" if is_plain and not is_tolerance else "warning",
         )
         return
-
-
-def _is_tolerance(ctx: AuditContext, said: _Number, *, near: float) -> bool:
-    """True if a near number is paid on both sides: a grader may be coded to take a tenth more or less."""
-    is_near = abs(near - said.value) <= 0.101 * abs(said.value)
-    return is_near and said.paid(ctx, 2 * said.value - near)[0]
 
 
 def _uneven(ctx: AuditContext, said: _Number) -> tuple[float, float] | None:

@@ -256,14 +256,11 @@ def joint(sample: Sequence[Row], reference: Sequence[Row]) -> list[Named]:
             a, b = ([row for row in rows if str(row.get(kind)) == value] for rows in (sample, reference))
             for name in both if min(len(a), len(b)) >= LEAST else ():
                 again = tests(name, column(a, name), column(b, name)) if name != kind else []
-                found += [(name, _where(test, f"{kind} is {value}")) for test in again if test.what in WITHIN]
+                some = [(test, f"{test.what} where {kind} is {value}") for test in again if test.what in WITHIN]
+                found += [(name, msgspec.structs.replace(test, what=what)) for test, what in some]
     for place, first in enumerate(amounts):
         found += [pair for second in amounts[place + 1 :] for pair in _ranks(first, second, sample, reference)]
     return found
-
-
-def _where(test: ColumnTest, where: str) -> ColumnTest:
-    return msgspec.structs.replace(test, what=f"{test.what} where {where}")
 
 
 def _is_kind(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -313,15 +310,12 @@ def _ranks(first: str, second: str, *tables: Sequence[Row]) -> Iterator[Named]:
     pairs = [[numbers([row.get(first), row.get(second)]) for row in rows] for rows in tables]
     kept = [[pair for pair in side if len(pair) == 2] for side in pairs]
     if min(map(len, kept)) >= 2 * LEAST:
-        rhos = [_rho(*map(_ranked, zip(*side, strict=True))) for side in kept]
+        ranked = [map(_ranked, zip(*side, strict=True)) for side in kept]
+        rhos = [statistics.correlation(x, y) if len({*x}) > 1 < len({*y}) else 0.0 for x, y in ranked]
         error = math.sqrt(sum(1 / (len(side) - 3) for side in kept))
         z = abs(math.atanh(max(-0.999, min(0.999, rhos[0]))) - math.atanh(max(-0.999, min(0.999, rhos[1])))) / error
         rounded = [round(rho, 2) for rho in rhos]
         yield f"{first}, {second}", ColumnTest("correlation", abs(rhos[0] - rhos[1]) / 2, 2 * _tail(z), *rounded)
-
-
-def _rho(x: Sequence[float], y: Sequence[float]) -> float:
-    return statistics.correlation(x, y) if len({*x}) > 1 < len({*y}) else 0.0
 
 
 def _ranked(values: Sequence[float]) -> list[float]:

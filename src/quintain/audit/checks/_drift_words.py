@@ -115,11 +115,8 @@ def tools_near(text: str, like: Iterable[str]) -> set[str]:
     known = set(like)
     things = {name.partition("_")[2] for name in known}
     others = {word for word in _SNAKE.findall(text) if word not in known}
-    return {word for word in others if word.partition("_")[2] in things or _is_close(word, known)}
-
-
-def _is_close(word: str, known: set[str]) -> bool:
-    return bool(difflib.get_close_matches(word, known, n=1, cutoff=0.8))
+    close = {word for word in others if difflib.get_close_matches(word, known, n=1, cutoff=0.8)}
+    return close | {word for word in others if word.partition("_")[2] in things}
 
 
 def tools_quoted(text: str, like: Iterable[str]) -> set[str]:

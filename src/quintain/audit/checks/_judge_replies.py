@@ -132,13 +132,13 @@ _BAD_WITH_START: tuple[Form, ...] = (
     ("{start}{small} it is not.\n{last}", "a line that begins like a good verdict before it"),
     ("{start}un{small}", "a word that ends like the good one"),
 )
-_MIXED: tuple[Form, ...] = (
+MIXED: tuple[Form, ...] = (
     ("{yes} and {no}", "both verdicts"), ("{no}. {yes}.", "both verdicts, the good one last"),
     ("{yes} or {no}? I cannot tell.", "both verdicts in a question"),
 )  # fmt: skip
 
 
-def _filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
+def filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
     yes, no = word_of(good), word_of(bad)
     start = good.removesuffix(yes)
     last = f"{start}{no}"
@@ -154,12 +154,7 @@ def bad_ones(good: str, bad: str) -> list[JudgeReply]:
     """Replies that say no, in which the word for yes stands, too."""
     has_start = good != word_of(good)
     forms = (*_BAD, *(_BAD_WITH_START if has_start else ())) if len(word_of(good)) > 1 else ()
-    return [JudgeReply(bad, "the bare bad verdict"), *_filled(forms, good, bad)]
-
-
-def mixed_ones(good: str, bad: str) -> list[JudgeReply]:
-    """Replies that say both."""
-    return _filled(_MIXED, good, bad)
+    return [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
 
 
 _ORDER = re.compile(

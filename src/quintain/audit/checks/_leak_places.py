@@ -158,7 +158,9 @@ def _against_world(ctx: AuditContext, place: Place) -> Sure | None:
         sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
         return sure.get(leak.how, "likely")
     if _stands_in_world(leak, world[0]):
-        return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
+        # The world has no such data as a whole grading code.
+        is_test = leak.how == "long" and CODE.search(str(leak.needle)) and any(map(TEST.search, leak.path))
+        return "proven" if is_test else "likely" if leak.how == "stated" else None
     return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
 
@@ -196,12 +198,6 @@ PASSAGES = 4
 TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|verifier)(?:_|$)")
 """Keys that hold the code that grades an episode."""
 CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
-
-
-def _is_test(leak: secrets.Leak) -> bool:
-    """True if the whole grading code is shown; the world has no such data."""
-    is_code = leak.how == "long" and bool(CODE.search(str(leak.needle)))
-    return is_code and any(TEST.search(key) for key in leak.path)
 
 
 _QUESTION = re.compile(r"(?i)(?:^|_)(?:query|q|search|question|prompt|keywords?|terms?)$")

@@ -241,7 +241,7 @@ def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> list[t
     if schema.get("enum"):
         return [("other", item) for item in schema["enum"] if item != value]
     if is_list(value):
-        last = _like(value[-1])
+        last = f"x{value[-1]}" if isinstance(value[-1], str) else value[-1] + 1 if is_number(value[-1]) else value[-1]
         return [("shorter", value[:-1]), ("other", [*value[:-1], last]), ("longer", [*value, last])]
     if is_number(value) and not is_id(key):
         return [("more", value + 1), ("more", value * 2 + 1), ("less", value - 1), ("less", type(value)(value // 2))]
@@ -269,10 +269,6 @@ def _shifted(value: str) -> Iterator[str]:
     minutes = int(value[:2]) * 60 + int(value[3:])
     moved = [minutes + later for later in (60, -60, 15, -15, 1)]
     yield from (f"{at // 60:02d}:{at % 60:02d}" for at in moved if 0 <= at < 24 * 60)
-
-
-def _like(value: Any) -> Any:
-    return f"x{value}" if isinstance(value, str) else value + 1 if is_number(value) else value
 
 
 def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[OtherValue]:

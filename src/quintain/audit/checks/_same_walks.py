@@ -297,14 +297,12 @@ def shown(ctx: AuditContext, old: OldRead) -> Finding | None:
     evidence = Evidence(f"{HERE}stale", (OLD, WRITE, NEW), None, ctx.volatile)
     between = [each for step in start for each in (step, *reads)]
     for ops in ((*start, *last), (*start, op, op, *last), (*between, *reads, *last)):
-        found = least(ctx, ops, evidence.marks, probes=_with_alone, evidence=evidence)
+        found = least(
+            ctx, ops, evidence.marks, probes=lambda some: (Probe(some), Probe(alone(some))), evidence=evidence
+        )
         if found and (finding := proved(ctx, title, found, evidence=evidence, mark=NEW)):
             return finding
     return None
-
-
-def _with_alone(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
-    return Probe(some), Probe(alone(some))
 
 
 def moved(ctx: AuditContext, old: OldRead) -> Finding | None:

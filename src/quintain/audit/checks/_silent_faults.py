@@ -105,7 +105,8 @@ def calls(ctx: AuditContext, tools: Sequence[str]) -> list[Cell]:
 
 def _chosen(ctx: AuditContext, tool: str) -> Iterator[KnownCall]:
     """The calls of a tool that would show most: one that answers much, and one that changes most."""
-    known = sorted(ctx.discovery.of(tool), key=lambda call: (-_weight(call.seen), len(call.before)))
+    said = [(min(len(json.dumps(one.seen.value, default=str)), 200), one) for one in ctx.discovery.of(tool)]
+    known = [one for _, one in sorted(said, key=lambda pair: (-pair[0], len(pair[1].before)))]
     kept = known[:1] + sorted(known, key=lambda call: (-len(call.changed or ()), len(call.before)))[:1]
     yield from kept[: 2 if kept[:1] != kept[1:] else 1]
     tried = [one for one in ctx.variations.of(tool) if one.kind in ("good", "legal") and one.works and not one.changes]
@@ -113,10 +114,6 @@ def _chosen(ctx: AuditContext, tool: str) -> Iterator[KnownCall]:
     if rich and all(len(str(call.seen.value)) * 2 < len(str(rich.seen.value)) for call in kept):
         # Half of next to nothing is nothing.
         yield KnownCall(rich.base_state.task, rich.base_state.before, rich.op, rich.seen, tuple(rich.changes or ()))
-
-
-def _weight(seen: OpResult) -> int:
-    return min(len(json.dumps(seen.value, default=str)), 200)
 
 
 # --- verdicts ---

@@ -221,11 +221,8 @@ def _ways_back(ctx: AuditContext, solution: ran.Solution, place: int) -> Iterato
             if old != act.MISSING and fits(old, schema, tool.parameters):
                 for base in _filled([name for name in tool.required if name != key], ids, op.value):
                     yield call(tool.name, base | {key: old})
-    other_tools = [
-        tool
-        for tool in ctx.about.tools
-        if tool.name not in {op.name, *means} and not act.only_reads(ctx, call(tool.name))
-    ]
+    others = [tool for tool in ctx.about.tools if tool.name not in {op.name, *means}]
+    other_tools = [tool for tool in others if not act.only_reads(ctx, call(tool.name))]
     named = [not _TAKES_BACK & set(act.words(tool.name)) for tool in other_tools]
     for is_other, tool in sorted(zip(named, other_tools, strict=True), key=lambda pair: pair[0]):
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.
@@ -302,7 +299,8 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _in_no_time(ctx: AuditContext, solution: ran.Solution) -> Iterator[Finding | None]:
     """Yields a finding for work at once that is paid like work at the times that the prompt states."""
-    waits = [place for place, op in enumerate(solution.ops) if act.does_wait(op) and _is_stated(op, solution.prompt)]
+    given = [(place, *pair) for place, op in enumerate(solution.ops) if act.does_wait(op) for pair in op.value.items()]
+    waits = [at for at, key, value in given if is_number(value) and stated(key, value, solution.prompt, schema={})]
     tried = [(0, solution.without(*waits))] if waits else []
     for _, way, run in ran.unpunished(ctx, solution, tried):
         lacks = [pair for path, value in ran.lacking(solution, run) for pair in _amounts(path, value)]
@@ -322,7 +320,3 @@ def _amounts(path: list[str], value: Any) -> list[list[Any]]:
     if is_dict(value):
         return [pair for name, item in value.items() for pair in _amounts([*path, name], item)]
     return [[path, value]] if is_number(value) and not _DATES.search(path[-1]) else []
-
-
-def _is_stated(op: Op, prompt: str) -> bool:
-    return any(is_number(value) and stated(key, value, prompt, schema={}) for key, value in op.value.items())

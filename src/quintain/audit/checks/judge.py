@@ -139,7 +139,7 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
     pair = (known.good, known.bad)
-    mixed = replies.mixed_ones(*pair)
+    mixed = replies.filled(replies.MIXED, *pair)
     bad = [*replies.bad_ones(*pair), *replies.ended(*pair, _prompt(ctx, task)), *mixed]
     for reply, found in zip(bad, _grades(ctx, task, [item.text for item in bad]), strict=True):
         ctx.count_comparisons()
