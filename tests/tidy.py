@@ -149,10 +149,15 @@ Law = Callable[[Sequence[Source]], Iterator[str]]
 ORDER = {unit: place for place, unit in enumerate(unit for layer in CORE for unit in layer)}
 
 
+AS_WRITTEN = ("bench/audit/unseen_b/", "bench/audit/unseen_c/")
+"""Folders whose worlds, and bugs, the audit had not seen."""
+
+
 def sources(root: Path) -> list[Source]:
-    """Returns every Python file below `src`, `tests` and `bench`."""
+    """Returns every Python file below `src`, `tests` and `bench`, but for worlds that stay as others wrote them."""
     paths = (path for folder in ("src", "tests", "bench") for path in sorted((root / folder).rglob("*.py")))
-    return [Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+    found = [Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+    return [source for source in found if not source.path.startswith(AS_WRITTEN)]
 
 
 # --- imports ---

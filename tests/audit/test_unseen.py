@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "bench/audit/unseen_b"
     [
         ("canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
         ("kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
-        ("spokes", "env_insistent", "x.called_off"),  # what is told later holds what was planned
+        ("spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

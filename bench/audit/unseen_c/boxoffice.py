@@ -292,7 +292,7 @@ def verifier(*, money: bool) -> qn.Verifier[BoxOffice]:
 
     @qn.reward
     def answered(view: qn.EpisodeView[BoxOffice]) -> qn.Score:
-        wanted, numbers = view.task.truth["answer"], re.findall(r"\d+", view.answer.replace(",", ""))
+        wanted, numbers = view.task.truth["answer"], re.findall(r"-?\d+", view.answer.replace(",", ""))
         return qn.Score(float(numbers == [wanted]) if wanted else None, f"wanted {wanted or 'no answer'}")
 
     return qn.Verifier(done, untouched, answered, combine="product")

@@ -182,8 +182,10 @@ def _world(ctx: AuditContext, task: str) -> list[Any] | None:
 def _stands_in_world(leak: secrets.Leak, world: Any) -> bool:
     """True if the shown value stands in the world as data, such as in a column."""
     if leak.how == "object":
-        rows = (row for _, row in secrets.objects(world))
-        return any(all(secrets.same_value(row.get(key), item) for key, item in leak.needle.items()) for row in rows)
+        rows = [(*path, *row.values()) for path, row in secrets.objects(world)]  # The key of a row names it.
+        return any(
+            all(any(secrets.same_value(one, item) for one in row) for item in leak.needle.values()) for row in rows
+        )
     if leak.how in ("stated", "said"):
         return any(item.how == leak.how for item in secrets.shown(world, secrets.sought({"value": leak.needle})))
     if leak.how in ("weak", "inner"):

@@ -202,7 +202,8 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     if not pays(solution, run) or run.lacks:
         return []
     harmless = {*solution.changed, *(() if is_forbidden else run.made)}
-    strange = {path[:2] for path in run.touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
+    touched = [path for path in run.touched if path[0] != "shared"]  # Time and timers are the framework's.
+    strange = {path[:2] for path in touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
     return sorted(strange - {path[:2] for path in solution.changed})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list, parsed
-from quintain.audit.facts.variations import NOWHERE, Variation, changed, nobody
+from quintain.audit.facts.variations import NOWHERE, Variation, changed, missing_number
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -37,7 +37,7 @@ def is_name(variation: Variation) -> bool:
     """True if the parameter names one thing of the world: a value of a column without duplicates."""
     value = variation.good.get(variation.name)
     if isinstance(value, int):
-        return bool(nobody(value, variation.name, variation.base_state))
+        return bool(missing_number(value, variation.name, variation.base_state))
     if not isinstance(value, str) or not value or " " in value.strip():
         return False
     columns = variation.base_state.columns.items()

@@ -284,7 +284,7 @@ def _values(
         yield from (("illegal", one) for one in NOWHERE if schema.get("enum"))
     elif "integer" in kinds or "number" in kinds:
         yield from _numbers(schema, given.get(name))
-        yield from (("unknown", one) for one in nobody(given.get(name), name, base_state) if fits(one, schema))
+        yield from (("unknown", one) for one in missing_number(given.get(name), name, base_state) if fits(one, schema))
     elif "string" in kinds:
         yield from _texts(schema, name, given.get(name), base_state=base_state, ctx=ctx)
 
@@ -299,8 +299,8 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
     yield from [("illegal", high + 1)] if is_number(high) else ()
 
 
-def nobody(value: Any, name: str, base_state: BaseState) -> list[int]:
-    """Returns a number that no row has, if the value is the number of a row of which the parameter's name speaks."""
+def missing_number(value: Any, name: str, base_state: BaseState) -> list[int]:
+    """Returns a number without a row, if the value is a row's and the name tells of its table."""
     stem = re.sub(r"_?(id|number|no)$", "", name)
     for column, values in base_state.columns.items():
         table, _, field = column.rpartition("/")
