@@ -17,7 +17,7 @@ from quintain.resources.web.world import BackgroundJob, moment
 
 from . import search
 from . import tables as tb
-from .account import Conflict, Desk, Invalid, channel, record, seconds
+from .account import Conflict, Desk, Invalid, channel, record, row_number, seconds, whole_number
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tickets import TICKETS, audit_shown, based, merge_one, sideload
@@ -139,10 +139,11 @@ def _start(world: Desk, exchange: Exchange) -> int:
     text = exchange.query.get("start_time", "")
     if not text.isdecimal():
         raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
-    if int(text) > world.clock.now - LATE_S:
+    start = row_number(text)
+    if start > world.clock.now - LATE_S:
         words = "Too recent start_time. Use a start_time older than 60 seconds"
         raise Refuse(422, {"error": "InvalidValue", "description": words})
-    return int(text)
+    return start
 
 
 _SECONDS = "CAST(strftime('%s', {}) AS INTEGER)"
@@ -281,7 +282,7 @@ def _done(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Js
         made = spec.create(world, exchange, item)
         more = {"account_id": world.account_id} if spec is TICKETS else {"status": "Created"}
         return {"id": made.id, **more}
-    row = spec.need(world, exchange, item.get("id"))
+    row = spec.need(world, exchange, whole_number(item.get("id")))
     if verb == "merge":
         merge_one(world, exchange, row, item=item)
     elif verb == "delete":
@@ -419,7 +420,7 @@ for _spec in (RATINGS, SUSPENDED, ARTICLES, METRICS):
 @route("GET", "/api/v2/help_center/articles/search", who="anyone")
 def search_articles(world: Desk, exchange: Exchange) -> Any:
     """Lists the articles that hold all words of a query."""
-    parts = search.words(exchange.query.get("query", ""))
+    parts = search.words(exchange.query.get("query", ""))[: search.MOST_TERMS]
     where = " AND ".join(["1", *("instr(lower(title || ' ' || body), ?) > 0" for _ in parts)])
     found = ARTICLES.answer_list(world, exchange, where, *parts)
     return {"results": found.pop("articles"), **found}

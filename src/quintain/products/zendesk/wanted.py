@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser
 
-from quintain.resources.web.html import Document, Element
+from quintain.resources.web.html import SILENT
 
 from .account import Invalid
 
@@ -67,9 +68,10 @@ def check(wanted: Mapping[str, Any]) -> None:
 
 def plain_text(text: str) -> str:
     """Returns the text of HTML; scripts and styles are left out."""
-    return re.sub(r"\n{3,}", "\n\n", _text(Document(text.encode()).body)).strip()
-
-
-def _text(element: Element) -> str:
-    parts = (one if isinstance(one, str) else _text(one) for one in element.children)
-    return "\n" * (element.tag in {"br", "p", "div", "li"}) + "".join(parts)
+    tree = LexborHTMLParser(text)
+    tree.strip_tags([*SILENT])
+    nodes = () if tree.body is None else tree.body.traverse(include_text=True)
+    parts = (
+        node.text_content or "" if node.is_text_node else "\n" * (node.tag in {"br", "p", "div", "li"}) for node in nodes
+    )
+    return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()

@@ -20,7 +20,7 @@ from quintain.resources.web.routes import Route
 from quintain.resources.web.rows import count, select
 from quintain.resources.web.world import BackgroundJob, moment
 
-from .account import AGENTS, Conflict, Desk, Invalid
+from .account import AGENTS, Conflict, Desk, Invalid, row_number
 
 PER_PAGE = 100
 DEEPEST = 10_000
@@ -285,7 +285,7 @@ class Api(Style):
             raise API.too_many(exchange, noun)
         if not words or not all(word.strip().isdecimal() for word in words):
             raise API.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
-        return [min(int(word), 2**63 - 1) for word in words]
+        return [row_number(word.strip()) for word in words]
 
     def job(self, world: Desk, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a job of at most 100 items.
@@ -320,7 +320,7 @@ def whole(exchange: Exchange, name: str, default: int, *, most: int) -> int:
         Refuse: It is not a number.
     """
     text = exchange.query.get(name, "").strip() or str(default)
-    if not text.lstrip("-").isdecimal():
+    if not text.removeprefix("-").isdecimal():
         raise API.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
     return min(max(1, int(text[:18])), most)
 

@@ -14,7 +14,10 @@ import msgspec
 from .messages import HttpResponse, Refuse, answer
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, as_shown, count, delete, marks, save, select, shown
+from .rows import WebRow, as_shown, count, delete, marks, save, select, shape, shown
+
+MOST_JSON = 262_144
+"""Bytes of a list or an object in a column: rules and lists of options are read on each write."""
 
 
 class Style(Protocol):
@@ -264,6 +267,8 @@ class ResourceSpec:
         for name in (name for name in self.writable or self.row.settable if name in fields):
             try:
                 found[name] = convert(self.row, name, fields[name])
+                if name in shape(self.row).json and len(msgspec.json.encode(found[name])) > MOST_JSON:
+                    raise ValueError(f"is too long (maximum is {MOST_JSON} bytes)")
             except ValueError as error:
                 if fields[name] is not None:
                     details[name] = [(f"{_title(name)}: {error}", "InvalidValue")]

@@ -19,7 +19,7 @@ import quintain as qn
 from quintain.resources.database import Database, Indexed
 from quintain.resources.database.lease import Use
 
-from .messages import HttpRequest, HttpResponse, Refuse, answer
+from .messages import MOST_ADDRESS, HttpRequest, HttpResponse, Refuse, answer, too_large
 from .noise import QUIET, REFUSALS, Met, Noise
 from .rates import Rates
 from .routes import Route, Routes
@@ -31,6 +31,8 @@ ID_GAP = 1_933_312
 """Further distance of the first identifier of a request from those before; a multiple of the step."""
 MOST_ACTS = 100_000
 """Actions that may be due at one moment; more are a loop."""
+MOST_NODES = 1_000_000
+"""Objects and lists in a JSON body: ten million empty lists would take seconds to read."""
 ITEM_S = 0.02
 """Seconds of the world that a background job takes for one item."""
 
@@ -118,10 +120,13 @@ class Exchange:
         """Body as a JSON object.
 
         Raises:
-            Refuse: The body is not a JSON object.
+            Refuse: The body is not a JSON object, or has too many parts.
         """
+        body = self.request.body
+        if len(body) > MOST_NODES and body.count(b"[") + body.count(b"{") > MOST_NODES:
+            raise too_large(f"At most {MOST_NODES} objects and lists")
         try:
-            return msgspec.json.decode(self.request.body.strip() or b"{}", type=dict[str, Any])
+            return msgspec.json.decode(body.strip() or b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
             words = f"Server could not parse JSON: {error}"
             raise Refuse(422, {"error": "Unprocessable Entity", "message": words}) from error
@@ -216,6 +221,8 @@ class Web(qn.State):
 
     def _handled(self, product: Product, exchange: Exchange) -> HttpResponse:
         asked = exchange.request
+        if len(asked.path) + sum(len(name) + len(value) for name, value in asked.query) > MOST_ADDRESS:
+            raise too_large(f"At most {MOST_ADDRESS} characters", 414)
         found = product.routes.find(asked.method, asked.path.removesuffix(".json"))
         if found is not None:
             exchange.route, exchange.params = found
