@@ -86,9 +86,7 @@ def test_answer_that_is_not_read_is_dropped(address: tuple[str, int], monkeypatc
     assert served(address)
 
 
-def test_half_open_connections_make_room_for_others(
-    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_open_connections_make_room_for_others(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "MOST_WAITING", 10)
     with contextlib.ExitStack() as stack:
         lines = [stack.enter_context(socket.create_connection(address)) for _ in range(40)]
@@ -119,9 +117,7 @@ def test_server_ends_though_a_body_is_awaited() -> None:
     ("target", "header", "status"),
     [("/books?" + "a=1&" * 2_500_000, "", 414), ("/books/" + "x" * 20_000, "", 414), ("/books", "x" * 10_000_000, 431)],
 )
-def test_long_address_or_header_is_refused(
-    address: tuple[str, int], target: str, header: str, status: int
-) -> None:
+def test_long_address_or_header_is_refused(address: tuple[str, int], target: str, header: str, status: int) -> None:
     with socket.create_connection(address) as line:
         with contextlib.suppress(ConnectionError):
             line.sendall(f"GET {target} HTTP/1.1\r\nhost: a\r\nx-a: {header}\r\n\r\n".encode())

@@ -96,8 +96,8 @@ FIELDS = {
     for name, _, title in (word.partition("=") for word in words.split())
 }
 CUSTOM_FIELD = Field(CUSTOM, "tavs", "Custom field", CHANGED)
-MOST = 500
-"""Conditions of a rule; SQLite takes a thousand."""
+MOST, MOST_WORDS = 500, 1000
+"""Conditions of a rule, and words of the value of one; SQLite takes a thousand conditions and 32,766 values."""
 _ORDER = {"status": STATUSES, "priority": PRIORITIES, "satisfaction_score": ("unoffered", "offered", "bad", "good")}
 _ENDING = ("status", "type", "group_id", "assignee_id", "requester_id")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -140,6 +140,8 @@ def _fault(kind: str, one: Json) -> str:
     digits = 18 if one["field"] == "within_schedule" else 5 if found.operators == HOURS else 0
     if digits and not re.fullmatch(rf"\d{{1,{digits}}}", str(one.get("value"))):
         return f"Value {one.get('value')!r} of {one['field']!r} is not a whole number of at most {digits} digits"
+    if len(_items(one.get("value"))) > MOST_WORDS:
+        return f"Value of {one['field']!r}: at most {MOST_WORDS} words"
     return ""
 
 

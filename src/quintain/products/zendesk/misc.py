@@ -31,6 +31,8 @@ EXPORTED = 1000
 """Records of a page of an export."""
 LATE_S = 60
 """An export refuses to begin later than so many seconds ago."""
+MOST_WORDS = 1000
+"""Characters of the reason why an item of a job failed."""
 _WHOLE = {"next_page": None, "previous_page": None}
 
 
@@ -261,7 +263,8 @@ def _work(kind: str) -> Any:
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
             failed = f"{name}{_NAMES[verb]}Failed"
-            return {"index": index, "id": item.get("id"), "error": failed, "details": _words(error)}
+            words = _words(error)[:MOST_WORDS]
+            return {"index": index, "id": whole_number(item.get("id")), "error": failed, "details": words}
         return {"index": index, **done} if kind == "create tickets" else done
 
     return work

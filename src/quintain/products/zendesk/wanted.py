@@ -33,7 +33,7 @@ class _FieldInput(msgspec.Struct):
     value: Any = None
 
 
-class _TicketInput(msgspec.Struct):
+class TicketInput(msgspec.Struct):
     """Types of the parts of a wanted ticket that are no plain fields."""
 
     comment: _CommentInput | str | None = None
@@ -61,7 +61,7 @@ class _TicketInput(msgspec.Struct):
 def check(wanted: Mapping[str, Any]) -> None:
     """Raises Invalid if a part has another type."""
     try:
-        msgspec.convert(wanted, _TicketInput, strict=False)
+        msgspec.convert(wanted, TicketInput, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid("base", f"Ticket: {error}") from error
 
@@ -72,6 +72,7 @@ def plain_text(text: str) -> str:
     tree.strip_tags([*SILENT])
     nodes = () if tree.body is None else tree.body.traverse(include_text=True)
     parts = (
-        node.text_content or "" if node.is_text_node else "\n" * (node.tag in {"br", "p", "div", "li"}) for node in nodes
+        node.text_content or "" if node.is_text_node else "\n" * (node.tag in {"br", "p", "div", "li"})
+        for node in nodes
     )
     return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()

@@ -424,5 +424,5 @@ def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
     if job.ended is not None:
         message = f"Completed at {moment(job.ended)[:-1].replace('T', ' ')} +0000"
     results = job.results if job.status == "completed" else None
-    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": len(job.items),
+    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": job.total,
             "progress": job.done or None, "status": job.status, "message": message, "results": results}  # fmt: skip

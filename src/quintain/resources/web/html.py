@@ -18,8 +18,8 @@ HTML = ("content-type", "text/html; charset=utf-8")
 CONTROLS = frozenset({"input", "textarea", "select", "button"})
 SILENT = ("script", "style", "template")
 """Elements whose content is not shown."""
-MOST_FIELDS = 4096
-"""Fields of a form."""
+MOST_FIELDS, MOST_FORM = 4096, 4_194_304
+"""Fields of a form, and bytes of one without files."""
 _PARAMETER = re.compile(r'\b(name|filename)="([^"]*)"')
 _TYPE = re.compile(r"^content-type:[ \t]*([^\s;]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -74,8 +74,8 @@ def form(asked: HttpRequest) -> dict[str, list[Any]]:
             elif blank:
                 found.setdefault(named.get("name", ""), []).append(_lines(data.decode("utf-8", "replace")))
         return found
-    if asked.body.count(b"&") >= MOST_FIELDS:
-        raise too_large(f"At most {MOST_FIELDS} fields")
+    if len(asked.body) > MOST_FORM or asked.body.count(b"&") >= MOST_FIELDS:
+        raise too_large(f"At most {MOST_FIELDS} fields and {MOST_FORM} bytes")
     for name, value in parse_qsl(asked.body.decode("utf-8", "replace"), keep_blank_values=True):
         found.setdefault(name, []).append(_lines(value))
     return found

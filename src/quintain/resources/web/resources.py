@@ -248,6 +248,10 @@ class ResourceSpec:
             value = values.get(name, None if row is None else getattr(row, name))
             if value is None or value == [] or (isinstance(value, str) and not value.strip()):
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
+        for name in {*values} & {*shape(self.row).json}:
+            if len(msgspec.json.encode(values[name])) > MOST_JSON:
+                words = f"{_title(name)}: is too long (maximum is {MOST_JSON} bytes)"
+                details.setdefault(name, []).append((words, "InvalidValue"))
         for name in self.unique:
             value = values.get(name)
             where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'
@@ -267,8 +271,6 @@ class ResourceSpec:
         for name in (name for name in self.writable or self.row.settable if name in fields):
             try:
                 found[name] = convert(self.row, name, fields[name])
-                if name in shape(self.row).json and len(msgspec.json.encode(found[name])) > MOST_JSON:
-                    raise ValueError(f"is too long (maximum is {MOST_JSON} bytes)")
             except ValueError as error:
                 if fields[name] is not None:
                     details[name] = [(f"{_title(name)}: {error}", "InvalidValue")]

@@ -23,7 +23,7 @@ from .messages import MOST_ADDRESS, HttpRequest, HttpResponse, Refuse, answer, t
 from .noise import QUIET, REFUSALS, Met, Noise
 from .rates import Rates
 from .routes import Route, Routes
-from .rows import T, WebRow, find, insert, select, update
+from .rows import T, WebRow, delete, find, insert, select, update
 
 ID_STEP = 128
 """Distance of the identifiers made in one request."""
@@ -62,7 +62,7 @@ class BackgroundJob(WebRow):
         name: Identifier in answers.
         kind: Name of the function in the product's `workers`.
         caller: Identifier of the user who started it.
-        items: Arguments, one for each item.
+        total: Number of items.
         done: Number of items that are finished.
         status: queued, working or completed.
         results: Results so far.
@@ -74,14 +74,22 @@ class BackgroundJob(WebRow):
     name: Annotated[str, Indexed()]
     kind: str
     caller: int
-    items: list[Any]
+    total: int
     done: int = 0
     status: str = "queued"
     results: list[Any] = []
     ended: float | None = None
 
 
-TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob)
+class JobItem(WebRow):
+    """Argument of one item of a job, until the job has worked on it; its identifier follows that of the job."""
+
+    __table__: ClassVar[str] = "web_items"
+
+    item: Any
+
+
+TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob, JobItem)
 """Tables that every product needs."""
 
 
@@ -329,8 +337,10 @@ class Web(qn.State):
     # -- jobs
 
     def start_job(self, name: str, kind: str, items: list[Any], *, caller: int) -> BackgroundJob:
-        """Starts a job that works on one item after the other, `ITEM_S` each."""
-        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, items=items)
+        """Starts a job that works on one item after the other, `ITEM_S` each; there are fewer than `ID_STEP`."""
+        assert len(items) < ID_STEP, f"a job of {len(items)} items"
+        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, total=len(items))
+        insert(self.db, *(JobItem(id=job.id + number, item=item) for number, item in enumerate(items, 1)))
         self.later(self.step_s + ITEM_S, "job", job.id)
         return job
 
@@ -338,9 +348,11 @@ class Web(qn.State):
         job = find(self.db, BackgroundJob, number)
         assert job is not None, "a job is never deleted"
         worker = next(one.workers[job.kind] for one in _products(type(self)) if job.kind in one.workers)
-        result = worker(self, job.caller, job.done, item=job.items[job.done]) if job.items else None
-        results = [*job.results, result] if job.items else []
-        is_over = len(results) >= len(job.items)
+        results = [*job.results]
+        for one in select(self.db, JobItem, "id = ?", job.id + job.done + 1):
+            results.append(worker(self, job.caller, job.done, item=one.item))
+            delete(self.db, JobItem, "id = ?", one.id)
+        is_over = len(results) >= job.total
         update(self.db, job, done=len(results), results=results, status="completed" if is_over else "working")
         if is_over:
             update(self.db, job, ended=self.clock.now)
