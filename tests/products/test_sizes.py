@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from quintain.products import zendesk
 from quintain.products.zendesk.records import SETTINGS
 from quintain.products.zendesk.tables import Ticket
 from quintain.products.zendesk.wanted import TicketInput
-from quintain.resources.web import HttpRequest, HttpResponse, request
+from quintain.resources.web import HttpRequest, HttpResponse
 from tests.products.conftest import Client, basic, fresh
 
 LARGE = 10_000_000
@@ -53,7 +52,7 @@ SHAPES: dict[str, Callable[[int], Any]] = {
     "lists": lambda size: msgspec.Raw(b"[" + b"[]," * (size // 3) + b"[]]"),
     "long number": lambda size: msgspec.Raw(b"9" * size),
 }
-CALLS = [
+CALLS: list[tuple[str, str, tuple[str, ...]]] = [
     (method, f"{spec.path}{'' if method == 'POST' else '/1'}", (spec.name, name))
     for spec in SETTINGS.values()
     for method in ("POST", "PUT")
@@ -167,8 +166,12 @@ def test_job_of_many_large_items_is_done_soon() -> None:
     assert send(world, "GET", "/api/v2/users/count").json()["count"]["value"] > 100
 
 
-@pytest.mark.parametrize("path", ["/agent/users/new", "/agent/organizations/new", "/admin/objects-rules/rules/triggers/new",
-                                  "/admin/objects-rules/rules/custom_statuses/1"])  # fmt: skip
+RULES = "/admin/objects-rules/rules"
+
+
+@pytest.mark.parametrize(
+    "path", ["/agent/users/new", "/agent/organizations/new", f"{RULES}/triggers/new", f"{RULES}/custom_statuses/1"]
+)
 def test_page_cannot_delete_what_has_no_deletion(path: str) -> None:
     assert send(fresh(), "POST", path, b"act=delete", FORM["content-type"]).status == 404
 
@@ -187,7 +190,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("path", ["/agent/tickets/1", "/agent/bulk", "/admin/objects-rules/rules/triggers/new"])
+@pytest.mark.parametrize("path", ["/agent/tickets/1", "/agent/bulk", f"{RULES}/triggers/new"])
 def test_large_form_is_answered_soon(name: str, path: str) -> None:
     assert send(fresh(), "POST", path, FORMS[name], FORM["content-type"]).status < 500
 

@@ -260,7 +260,7 @@ def _typed(name: str, value: Any) -> Any:
     title = name.removesuffix("_id").replace("_", " ").capitalize()
     if value == "" or value is None:
         return None
-    _limit(name, title, value)
+    _limit(name, value)
     if name in _CHOICES:
         if str(value).lower() not in _CHOICES[name]:
             raise Invalid(name, f"{title}: {value} is not included in the list")
@@ -274,14 +274,16 @@ def _typed(name: str, value: Any) -> Any:
     return found
 
 
-def _limit(name: str, title: str, value: Any, most: int = LONGEST, unit: str = "characters") -> None:
+def _limit(name: str, value: Any, most: int = LONGEST) -> None:
     """Raises Invalid for a text or a list that is longer than the API takes."""
     if isinstance(value, str | list) and len(cast(str, value)) > most:
+        unit = "characters" if isinstance(value, str) else "entries"
+        title = name.removesuffix("_id").replace("_", " ").capitalize()
         raise Invalid(name, f"{title}: is too long (maximum is {most} {unit})")
 
 
 def _tags(value: Any) -> set[str]:
-    _limit("tags", "Tags", value, LONGEST_TAGS)
+    _limit("tags", value, LONGEST_TAGS)
     words = re.split(r"[\s,]+", value) if isinstance(value, str) else [str(one) for one in value or ()]
     return {re.sub(r"[\s,]+", "_", word.strip().lower()) for word in words if word.strip()}
 
@@ -291,7 +293,7 @@ def _set_tags(ticket: tb.Ticket, wanted: Mapping[str, Any]) -> None:
         current = {*ticket.tags} if "tags" not in wanted else _tags(wanted["tags"])
         current |= _tags(wanted.get("additional_tags"))
         ticket.tags = sorted(current - _tags(wanted.get("remove_tags")))
-        _limit("tags", "Tags", " ".join(ticket.tags), LONGEST_TAGS)
+        _limit("tags", " ".join(ticket.tags), LONGEST_TAGS)
 
 
 def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
@@ -325,7 +327,7 @@ def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
     if not wanted.keys() & _PEOPLE:
         return
     for name in wanted.keys() & _PEOPLE:
-        _limit(name, name.replace("_", " ").capitalize(), wanted[name], MOST_PEOPLE, "people")
+        _limit(name, wanted[name], MOST_PEOPLE)
     ticket = made.ticket
     for name, key in (("follower_ids", "followers"), ("email_cc_ids", "email_ccs")):
         people = [int(one) for one in listed(wanted.get(name)) or getattr(ticket, name)]
@@ -377,7 +379,7 @@ def _comment(made: Update, wanted: Mapping[str, Any]) -> tb.Comment | None:
     given = record(given) or {"body": given or None}
     uploads = listed(given.get("uploads") or None)
     for part in ("html_body", "body", "uploads"):
-        _limit("comment", "Comment", given.get(part))
+        _limit("comment", given.get(part))
     body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
     if not body.strip() and not uploads:
         if made.before is None:

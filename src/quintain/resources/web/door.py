@@ -117,6 +117,7 @@ class Door:
         """Handles one connection's request."""
         if scope["type"] != "http":
             return
+        is_ended = False
         try:
             async with asyncio.timeout(BODY_S):
                 body, is_ended = await _read(receive)
@@ -125,7 +126,7 @@ class Door:
         except ConnectionResetError:
             return
         except TimeoutError:
-            words, is_ended = f"The request took longer than {BODY_S:g} seconds to arrive", False
+            words = f"The request took longer than {BODY_S:g} seconds to arrive"
             response = answer({"error": "RequestTimeout", "description": words}, 408)
         except Refuse as refusal:
             response = refusal.response()

@@ -10,14 +10,14 @@ import itertools
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
 from quintain.resources.database import Database, Indexed
-from quintain.resources.database.rows import reader, table_name
+from quintain.resources.database.rows import table_name
 from quintain.resources.database.standing import known
 
 T = TypeVar("T", bound="WebRow")
@@ -180,12 +180,34 @@ def marks(values: Iterable[Any]) -> str:
 def shape(kind: Any) -> _Shape:
     """Returns the names, columns and reader of a class of rows."""
     names = tuple(kind.__struct_fields__)
-    hints = {name: _bare(hint) for name, hint in typing.get_type_hints(kind, include_extras=False).items()}
-    json = tuple(name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object})
+    types_ = typing.get_type_hints(kind)
+    hints = {name: _bare(hint) for name, hint in types_.items()}
+    json = tuple(
+        name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object, Any}
+    )
     bools = tuple(name for name in names if hints[name] is bool)
     numbers = tuple(name for name in names if hints[name] in {int, float})
     columns = ", ".join(f'"{name}"' for name in names)
-    return _Shape(names, columns, json, bools, numbers, kind.hidden, reader(kind, names))
+    others = {*names} - {*json}
+    assert all(hints[name] in {bool, int, float, str, bytes} for name in others), f"{kind} has columns of other types"
+    made: dict[str, Callable[[Any], Any]] = dict.fromkeys(bools, bool)
+    made |= {name: msgspec.json.Decoder(types_[name], strict=False).decode for name in json}
+    return _Shape(names, columns, json, bools, numbers, kind.hidden, _reader(kind, made))
+
+
+def _reader(kind: Any, made: Mapping[str, Callable[[Any], Any]]) -> Callable[[Sequence[Any]], Any]:
+    """Returns a function from a record to a struct. Tables are STRICT, so only what `made` names is converted."""
+    names: tuple[str, ...] = kind.__struct_fields__
+    places = [(names.index(name), convert) for name, convert in made.items()]
+
+    def read(record: Sequence[Any]) -> Any:
+        values = [*record]
+        for place, convert in places:
+            if (value := values[place]) is not None:
+                values[place] = convert(value)
+        return kind(**dict(zip(names, values, strict=True)))
+
+    return read
 
 
 def _bare(hint: Any) -> Any:

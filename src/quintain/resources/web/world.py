@@ -86,7 +86,7 @@ class JobItem(WebRow):
 
     __table__: ClassVar[str] = "web_items"
 
-    item: Any
+    item: dict[str, Any]
 
 
 TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob, JobItem)
@@ -229,7 +229,10 @@ class Web(qn.State):
 
     def _handled(self, product: Product, exchange: Exchange) -> HttpResponse:
         asked = exchange.request
-        if len(asked.path) + sum(len(name) + len(value) for name, value in asked.query) > MOST_ADDRESS:
+        size = len(asked.path)
+        for name, value in asked.query:
+            size += len(name) + len(value)
+        if size > MOST_ADDRESS:
             raise too_large(f"At most {MOST_ADDRESS} characters", 414)
         found = product.routes.find(asked.method, asked.path.removesuffix(".json"))
         if found is not None:
@@ -263,8 +266,9 @@ class Web(qn.State):
 
     def new_number(self) -> int:
         """Returns the next identifier of 14 digits."""
-        self.last_id += ID_STEP
-        return self.last_id
+        number = self.last_id + ID_STEP
+        msgspec.Struct.__setattr__(self, "last_id", number)  # Without a State's look at parts, which a number has none.
+        return number
 
     def put(self, kind: type[T], /, **fields: Any) -> T:
         """Inserts a row whose columns are `fields`; it gets the next identifier, and its times are now."""
