@@ -150,6 +150,18 @@ def test_limits_of_rules(api: Client) -> None:
     api("POST", f"business_hours/schedules/{schedule['id']}/holidays", {"holiday": holiday}, status=422)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "tickets/1/merge", {"ids": [*range(1, 1_000_000)]}),
+        ("POST", "tickets/1/merge", {"ids": [*range(2, 102)], "target_comment": "x" * LARGE}),
+        ("PUT", "users/update_many?ids=" + ",".join(map(str, range(100))), {"user": {"details": "x" * LARGE}}),
+    ],
+)
+def test_change_of_several_records_is_small(method: str, path: str, body: Any) -> None:
+    assert send(fresh(), method, f"/api/v2/{path}", msgspec.json.encode(body)).status in {400, 413}
+
+
 @pytest.mark.parametrize("noun", ["users", "organizations", "tickets"])
 def test_job_fails_for_an_item_without_a_number(api: Client, noun: str) -> None:
     job = api("PUT", f"{noun}/update_many", {noun: [{"id": ["x"], "name": "N"}, {"id": {"a": 1}}]})["job_status"]

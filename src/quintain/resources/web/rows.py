@@ -136,8 +136,8 @@ def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> i
 def insert(db: Database, *rows: WebRow) -> None:
     """Inserts rows of one class, in one statement."""
     if rows:
-        head, group = _insertion(type(rows[0]))
-        db.execute(head + ", ".join([group] * len(rows)), *_bound(itertools.chain.from_iterable(map(astuple, rows))))
+        values = _bound(itertools.chain.from_iterable(map(astuple, rows)))
+        db.execute(_insertion(type(rows[0]), len(rows)), *values)
 
 
 def update(db: Database, row: WebRow, **changes: Any) -> None:
@@ -222,11 +222,12 @@ def _select(kind: type[WebRow], where: str) -> str:
     return _sql(f"SELECT {shape(kind).columns} FROM", kind, f"WHERE {where}")
 
 
-@functools.cache
-def _insertion(kind: Any) -> tuple[str, str]:
-    """Returns the statement that inserts rows, up to its groups of question marks, and one group."""
+@functools.lru_cache(maxsize=4096)
+def _insertion(kind: Any, number: int) -> str:
+    """Returns the statement that inserts so many rows."""
     form = shape(kind)
-    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES "), f"({marks(form.names)})"
+    groups = ", ".join([f"({marks(form.names)})"] * number)
+    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES {groups}")
 
 
 @functools.lru_cache(maxsize=4096)
