@@ -290,7 +290,7 @@ class Api(Style):
         return [row_number(word.strip()) for word in words]
 
     def check_several(self, exchange: Exchange, number: int, noun: str) -> None:
-        """Refuses a change of too many records at once, or one that is too large to be made for each of them."""
+        """Refuses a change of too many records, or one too large to be made for each."""
         if number > PER_PAGE:
             raise API.too_many(exchange, noun)
         if len(exchange.request.body) > MOST_SHARED:
