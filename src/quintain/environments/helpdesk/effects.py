@@ -21,7 +21,7 @@ from .state import Helpdesk
 Key = tuple[str, str, str]
 """Table, row and field. A new row is named by what distinguishes it."""
 BOOKS = frozenset(
-    {"zd_audits", "zd_metrics", "zd_metric_events", "zd_mails", "zd_webhook_calls", "web_due", "web_jobs"}
+    {"zd_audits", "zd_metrics", "zd_metric_events", "zd_mails", "zd_webhook_calls", "web_due", "web_jobs", "web_items"}
 )
 """Tables in which the world itself writes down what happens."""
 VOLATILE = frozenset({

@@ -25,9 +25,11 @@ def seconds(text: str) -> float:
     """Returns a time in seconds since epoch.
 
     Raises:
-        ValueError: The text is not a time.
+        ValueError: The text is not a time, or one in the first or the last year of the calendar.
     """
     found = datetime.fromisoformat(text)
+    if not 1 < found.year < 9999:
+        raise ValueError(f"{text} is out of range")
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
@@ -52,6 +54,11 @@ def whole_number(value: Any) -> int | None:
     """Returns a number of a request's JSON, which may be text; None if it is not a whole number of 63 bits."""
     text = str(value)
     return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def row_number(digits: str) -> int:
+    """Returns digits as a number; of more than 63 bits, it is one that no row has."""
+    return int(digits) if len(digits) < 19 else 2**63 - 1
 
 
 class Invalid(Exception):

@@ -15,7 +15,7 @@ from quintain.resources.web.rows import find, marks, select
 from quintain.resources.web.world import moment
 
 from . import tables as tb
-from .account import AGENTS, Desk, channel, listed, record
+from .account import AGENTS, Desk, channel, listed, record, whole_number
 from .conditions import Answers, Now, Rule, compiled, decoded, sql
 from .sla import calendar
 
@@ -46,7 +46,7 @@ def faults(kind: str, actions: Any) -> str:
         return "Actions: cannot be blank"
     for one in listed(actions):
         name = record(one).get("field")
-        if not isinstance(name, str) or not (name in ACTIONS[kind] or re.fullmatch(r"custom_fields_\d+", name)):
+        if not isinstance(name, str) or not (name in ACTIONS[kind] or re.fullmatch(r"custom_fields_\d{1,18}", name)):
             return f"Action {name!r} is not valid for a {kind}"
     return ""
 
@@ -105,7 +105,7 @@ def _choice(name: str, choices: tuple[str, ...]) -> Callable[[Update, Any], None
 def _number(made: Update, value: Any) -> int | None:
     names = {"current_user": made.actor.id, "requester_id": made.ticket.requester_id}
     names["current_groups"] = next(iter(made.world.groups_of(made.actor.id)), 0)
-    return names.get(str(value)) or (int(value) if str(value or "").isdecimal() else None)
+    return names.get(str(value)) or whole_number(value)
 
 
 def _set_group(made: Update, value: Any) -> None:

@@ -267,8 +267,9 @@ def add_holiday(world: Desk, exchange: Exchange) -> Any:
         first, last = (date.fromisoformat(str(given.get(name))).isoformat() for name in ("start_date", "end_date"))
     except ValueError:
         raise Invalid("base", "Holiday: needs start_date and end_date") from None
-    if last < first or not given.get("name"):
-        raise Invalid("base", "Holiday: needs a name, and an end that is not before its start")
+    days = (date.fromisoformat(last) - date.fromisoformat(first)).days
+    if not 0 <= days < 732 or not given.get("name"):
+        raise Invalid("base", "Holiday: needs a name, and an end from its start to two years later")
     row = world.put(tb.Holiday, name=str(given["name"]), start_date=first, end_date=last, schedule_id=exchange.id)
     return {"holiday": as_shown(row)}
 

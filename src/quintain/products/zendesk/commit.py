@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from quintain.resources.schedule import Calendar
 from quintain.resources.web.resources import convert
@@ -38,6 +38,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {"status": tb.STATUSES, "priority": tb.PR
 _TAGS = {"tags", "additional_tags", "remove_tags"}
 _PEOPLE = {"follower_ids", "followers", "email_cc_ids", "email_ccs", "collaborator_ids", "collaborators",
            "additional_collaborators"}  # fmt: skip
+MOST_PEOPLE = 48
+"""People that one list of a request names: followers or CCs."""
+LONGEST, LONGEST_TAGS = 65_535, 5096
+"""Characters of a comment or a field, and of all tags of a ticket."""
 _UNMEASURED, _UNWRITTEN = tb.Metric(id=0, ticket_id=0), tb.Audit(id=0, ticket_id=0, created_at="", author_id=0)
 
 
@@ -256,6 +260,7 @@ def _typed(name: str, value: Any) -> Any:
     title = name.removesuffix("_id").replace("_", " ").capitalize()
     if value == "" or value is None:
         return None
+    _limit(name, value)
     if name in _CHOICES:
         if str(value).lower() not in _CHOICES[name]:
             raise Invalid(name, f"{title}: {value} is not included in the list")
@@ -269,7 +274,16 @@ def _typed(name: str, value: Any) -> Any:
     return found
 
 
+def _limit(name: str, value: Any, most: int = LONGEST) -> None:
+    """Raises Invalid for a text or a list that is longer than the API takes."""
+    if isinstance(value, str | list) and len(cast(str, value)) > most:
+        unit = "characters" if isinstance(value, str) else "entries"
+        title = name.removesuffix("_id").replace("_", " ").capitalize()
+        raise Invalid(name, f"{title}: is too long (maximum is {most} {unit})")
+
+
 def _tags(value: Any) -> set[str]:
+    _limit("tags", value, LONGEST_TAGS)
     words = re.split(r"[\s,]+", value) if isinstance(value, str) else [str(one) for one in value or ()]
     return {re.sub(r"[\s,]+", "_", word.strip().lower()) for word in words if word.strip()}
 
@@ -279,6 +293,7 @@ def _set_tags(ticket: tb.Ticket, wanted: Mapping[str, Any]) -> None:
         current = {*ticket.tags} if "tags" not in wanted else _tags(wanted["tags"])
         current |= _tags(wanted.get("additional_tags"))
         ticket.tags = sorted(current - _tags(wanted.get("remove_tags")))
+        _limit("tags", " ".join(ticket.tags), LONGEST_TAGS)
 
 
 def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
@@ -288,14 +303,14 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
     ]
     if not pairs:
         return
-    fields = {one.id: one for one in select(made.world.db, tb.TicketField)}
+    fields = {str(one.id): (one, {option["value"] for option in one.custom_field_options})
+              for one in select(made.world.db, tb.TicketField)}  # fmt: skip
     ticket = made.ticket
     custom, tags = dict(ticket.custom), {*ticket.tags}
     for key, value in pairs:
-        found = fields.get(int(str(key))) if str(key).isdecimal() else None
+        found, options = fields.get(str(key), (None, set[Any]()))
         if found is None or not found.removable:
             continue  # The API ignores fields that do not exist.
-        options = {option["value"] for option in found.custom_field_options}
         for one in listed(value):
             if options and one != "" and one not in options:
                 raise Invalid("base", f"{found.title}: {one} is not a valid option", ticket_field_id=found.id)
@@ -311,6 +326,8 @@ def _set_customs(made: Update, wanted: Mapping[str, Any]) -> None:
 def _set_people(made: Update, wanted: Mapping[str, Any]) -> None:
     if not wanted.keys() & _PEOPLE:
         return
+    for name in wanted.keys() & _PEOPLE:
+        _limit(name, wanted[name], MOST_PEOPLE)
     ticket = made.ticket
     for name, key in (("follower_ids", "followers"), ("email_cc_ids", "email_ccs")):
         people = [int(one) for one in listed(wanted.get(name)) or getattr(ticket, name)]
@@ -360,8 +377,10 @@ def person(world: Desk, fields: Mapping[str, Any]) -> tb.User:
 def _comment(made: Update, wanted: Mapping[str, Any]) -> tb.Comment | None:
     given: Any = wanted.get("comment") or (wanted.get("description") if made.before is None else None) or {}
     given = record(given) or {"body": given or None}
-    body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
     uploads = listed(given.get("uploads") or None)
+    for part in ("html_body", "body", "uploads"):
+        _limit("comment", given.get(part))
+    body = plain_text(str(given["html_body"])) if given.get("html_body") else str(given.get("body") or "")
     if not body.strip() and not uploads:
         if made.before is None:
             raise Invalid("base", "Description: cannot be blank", "BlankValue")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from .account import listed, record
+from .account import listed, record, row_number
 from .tables import PRIORITIES, STATUSES, TYPES, Json, Ticket
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ FIELDS = {
     for name, _, title in (word.partition("=") for word in words.split())
 }
 CUSTOM_FIELD = Field(CUSTOM, "tavs", "Custom field", CHANGED)
+MOST, MOST_WORDS = 500, 1000
+"""Conditions of a rule, and words of the value of one; SQLite takes a thousand conditions and 32,766 values."""
 _ORDER = {"status": STATUSES, "priority": PRIORITIES, "satisfaction_score": ("unoffered", "offered", "bad", "good")}
 _ENDING = ("status", "type", "group_id", "assignee_id", "requester_id")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -106,13 +108,16 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 def known(name: str) -> Field | None:
     """Returns the field of a condition."""
-    return CUSTOM_FIELD if re.fullmatch(r"custom_fields_\d+", name) else FIELDS.get(name)
+    return CUSTOM_FIELD if re.fullmatch(r"custom_fields_\d{1,18}", name) else FIELDS.get(name)
 
 
 def faults(kind: str, conditions: Any) -> str:
     """Returns the reason why conditions are not valid for a kind of rule; empty if they are."""
     given = record(conditions)
-    for one in (*listed(given.get("all")), *listed(given.get("any"))):
+    every = [*listed(given.get("all")), *listed(given.get("any"))]
+    if len(every) > MOST:
+        return f"Conditions: at most {MOST}"
+    for one in every:
         if wrong := _fault(kind, record(one)):
             return wrong
     named = {str(one["field"]).removesuffix(_BUSINESS) for one in listed(given.get("all"))}
@@ -132,8 +137,11 @@ def _fault(kind: str, one: Json) -> str:
     allowed = found.operators + (found.more if kind == "trigger" else ())
     if one.get("operator", "is") not in allowed:
         return f"Operator {one.get('operator')!r} of {one['field']!r} is not one of {', '.join(allowed)}"
-    if (found.operators == HOURS or one["field"] == "within_schedule") and not str(one.get("value")).isdecimal():
-        return f"Value {one.get('value')!r} of {one['field']!r} is not a whole number"
+    digits = 18 if one["field"] == "within_schedule" else 5 if found.operators == HOURS else 0
+    if digits and not re.fullmatch(rf"\d{{1,{digits}}}", str(one.get("value"))):
+        return f"Value {one.get('value')!r} of {one['field']!r} is not a whole number of at most {digits} digits"
+    if len(_items(one.get("value"))) > MOST_WORDS:
+        return f"Value of {one['field']!r}: at most {MOST_WORDS} words"
     return ""
 
 
@@ -212,7 +220,7 @@ def _wanted(name: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if name == "ticket_type_id":
-        return TYPES[int(value) - 1] if str(value).isdecimal() and 1 <= int(value) <= 4 else str(value)
+        return TYPES[int(value) - 1] if str(value) in {"1", "2", "3", "4"} else str(value)
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -269,9 +277,14 @@ def _words(read: Callable[[Update], str]) -> Callable[[str, Any], Test]:
         if op in {"is", "is_not"}:
             return lambda u: (text in read(u).lower()) is (op == "is")
         words = text.split()
-        return lambda u: bool({*words} & {*re.findall(r"\w+", read(u).lower())}) is (op == "includes")
+        return lambda u: (not _vocabulary(read(u)).isdisjoint(words)) is (op == "includes")
 
     return make
+
+
+@functools.lru_cache(maxsize=8)
+def _vocabulary(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))
 
 
 def _flag(read: Callable[[Update], str | None]) -> Callable[[str, Any], Test]:
@@ -403,7 +416,7 @@ def _is(name: str, column: str, op: str, *, wanted: str | None, now: Now) -> tup
     if wanted == "current_user":
         return f"{column} {word} ?", [now.user_id]
     if name.endswith("_id") and wanted is not None and wanted.isdecimal() and name != "ticket_type_id":
-        return f"{column} {word} ?", [int(wanted)]
+        return f"{column} {word} ?", [row_number(wanted)]
     return f"{column} {word} ?", [wanted]
 
 

@@ -17,7 +17,7 @@ from quintain.resources.web.world import BackgroundJob, moment
 
 from . import search
 from . import tables as tb
-from .account import Conflict, Desk, Invalid, channel, record, seconds
+from .account import Conflict, Desk, Invalid, channel, record, row_number, seconds, whole_number
 from .commit import attachment, commit
 from .people import GROUP_MEMBERSHIPS, GROUPS, ORGANIZATION_MEMBERSHIPS, ORGANIZATIONS, USERS
 from .tickets import TICKETS, audit_shown, based, merge_one, sideload
@@ -31,6 +31,8 @@ EXPORTED = 1000
 """Records of a page of an export."""
 LATE_S = 60
 """An export refuses to begin later than so many seconds ago."""
+MOST_WORDS = 1000
+"""Characters of the reason why an item of a job failed."""
 _WHOLE = {"next_page": None, "previous_page": None}
 
 
@@ -139,10 +141,11 @@ def _start(world: Desk, exchange: Exchange) -> int:
     text = exchange.query.get("start_time", "")
     if not text.isdecimal():
         raise Refuse(400, {"error": "StartTimeMissing", "description": "Missing parameter start_time"})
-    if int(text) > world.clock.now - LATE_S:
+    start = row_number(text)
+    if start > world.clock.now - LATE_S:
         words = "Too recent start_time. Use a start_time older than 60 seconds"
         raise Refuse(422, {"error": "InvalidValue", "description": words})
-    return int(text)
+    return start
 
 
 _SECONDS = "CAST(strftime('%s', {}) AS INTEGER)"
@@ -260,7 +263,8 @@ def _work(kind: str) -> Any:
         except (Invalid, Conflict, Refuse) as error:
             name = noun.removesuffix("s").title().replace("_", "")
             failed = f"{name}{_NAMES[verb]}Failed"
-            return {"index": index, "id": item.get("id"), "error": failed, "details": _words(error)}
+            words = _words(error)[:MOST_WORDS]
+            return {"index": index, "id": whole_number(item.get("id")), "error": failed, "details": words}
         return {"index": index, **done} if kind == "create tickets" else done
 
     return work
@@ -281,7 +285,7 @@ def _done(world: Desk, exchange: Exchange, kind: str, *, item: tb.Json) -> tb.Js
         made = spec.create(world, exchange, item)
         more = {"account_id": world.account_id} if spec is TICKETS else {"status": "Created"}
         return {"id": made.id, **more}
-    row = spec.need(world, exchange, item.get("id"))
+    row = spec.need(world, exchange, whole_number(item.get("id")))
     if verb == "merge":
         merge_one(world, exchange, row, item=item)
     elif verb == "delete":
@@ -419,7 +423,7 @@ for _spec in (RATINGS, SUSPENDED, ARTICLES, METRICS):
 @route("GET", "/api/v2/help_center/articles/search", who="anyone")
 def search_articles(world: Desk, exchange: Exchange) -> Any:
     """Lists the articles that hold all words of a query."""
-    parts = search.words(exchange.query.get("query", ""))
+    parts = search.words(exchange.query.get("query", ""))[: search.MOST_TERMS]
     where = " AND ".join(["1", *("instr(lower(title || ' ' || body), ?) > 0" for _ in parts)])
     found = ARTICLES.answer_list(world, exchange, where, *parts)
     return {"results": found.pop("articles"), **found}

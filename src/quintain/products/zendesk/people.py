@@ -21,6 +21,8 @@ USER_FIELDS = (
     "ticket_restriction",
     "only_private_comments", "restricted_agent", "suspended", "default_group_id", "user_fields", "photo", "active",
 )  # fmt: skip
+LONGEST = 255
+"""Characters of an e-mail address."""
 _DEFAULT_GROUP = 'SELECT id FROM zd_agent_groups WHERE "default" = 1'
 ROUTES = Routes()
 route = ROUTES.route
@@ -117,6 +119,8 @@ def _clean_user(world: Desk, exchange: Exchange, fields: dict[str, Any], *, row:
 
 def check_email(email: Any) -> None:
     """Raises Invalid for what is there and no e-mail."""
+    if email is not None and len(str(email)) > LONGEST:
+        raise Invalid("email", f"Email: is too long (maximum is {LONGEST} characters)", "InvalidFormat")
     if email is not None and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", str(email)):
         raise Invalid("email", f"Email: {email} is not properly formatted", "InvalidFormat")
 

@@ -20,6 +20,7 @@ from .misc import ARTICLES
 from .people import GROUPS, ORGANIZATIONS, USERS
 from .screens import Faults, FormField, PageTable, Pairs, Sent, pick
 from .sla import METRICS
+from .wire import API
 from .workspace import tickets_table
 
 ROUTES = Routes()
@@ -225,7 +226,7 @@ def edit(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a record, or of a new one, which may be the copy of another."""
     kind, key, sent = _kind(exchange), exchange.request.path.rpartition("/")[2], ui.sent_by(exchange)
     is_new = key == "new"
-    row = _row(world, exchange, kind, key=exchange.query.get("copy", "") if is_new else key)
+    row = _row(world, exchange, kind, key=exchange.query.get("copy", "")[:18] if is_new else key)
     numbers = [int(match[3]) for one in sent if (match := _LINE.fullmatch(one))]
     fields = fields_of(world, kind, row, blank=max(1, max(numbers, default=0) + (ui.text_of(sent, "act") == "line")))
     has_lines = any(_LINE.fullmatch(one.name) for one in fields)
@@ -266,6 +267,8 @@ def save(world: Desk, exchange: Exchange) -> Any:
     """Saves, adds or deletes a record, or adds an empty line to its form."""
     kind, key, sent = _kind(exchange), exchange.request.path.rpartition("/")[2], ui.sent_by(exchange)
     act = ui.text_of(sent, "act")
+    if act == "delete" and (key == "new" or "delete" not in kind.spec.verbs):
+        raise API.missing()
 
     def write() -> Any:
         if act == "delete":

@@ -116,6 +116,11 @@ def text_of(sent: Sent, name: str) -> str:
     return str(values[-1]) if values else ""
 
 
+def number_of(sent: Sent, name: str) -> int | None:
+    """Returns the number in a field that a form sent; None if there is none."""
+    return whole_number(text_of(sent, name))
+
+
 class PageTable(NamedTuple):
     """PageTable of a page.
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from quintain.resources.web.rows import marks
 from quintain.resources.web.world import moment
 
-from .account import Desk, seconds
+from .account import Desk, row_number, seconds
 from .tables import PRIORITIES, STATUSES
 from .wire import API, Caller
 
@@ -23,8 +23,10 @@ Asker = tuple[float, int | None]
 """Present time, in seconds since epoch, and id of the user who asks; terms depend on both besides rows."""
 
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<key>[A-Za-z_]\w*)(?P<op><=|>=|[:<>]))?(?P<value>"[^"]*"|[^\s"]+)')
-_AGO = re.compile(r"(\d+)(minute|hour|day|week|month|year)s?")
+_AGO = re.compile(r"(\d{1,9})(minute|hour|day|week|month|year)s?")
 _UNITS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_592_000, "year": 31_536_000}
+MOST_TERMS = 100
+"""Terms of a query; SQLite takes a condition of a thousand parts."""
 _FREE = {
     "user": ("name", "email", "notes", "phone"),
     "organization": ("name", "notes", "details"),
@@ -54,11 +56,13 @@ class Term(NamedTuple):
 
 
 def parse(query: str) -> list[Term]:
-    """Returns the terms of a query."""
+    """Returns the terms of a query; refuses one that has too many."""
     found: list[Term] = []
     for match in _TERM.finditer(query):
         value, quoted = match["value"], match["value"].startswith('"')
         key = (match["key"] or "").lower()
+        if len(found) == MOST_TERMS:
+            raise API.search(f"Invalid search: at most {MOST_TERMS} terms")
         found.append(Term(key, match["op"] or "", value.strip('"') if quoted else value, match["not"] == "-", quoted))
     return found
 
@@ -144,7 +148,7 @@ def _date(column: str, term: Term, asker: Asker) -> Clause:
 def _user(column: str, term: Term, asker: Asker) -> Clause:
     value = term.value.lower()
     if value == "me" or value.isdecimal():
-        return f"{column} = ?", [asker[1] if value == "me" else min(int(value), 2**63 - 1)]
+        return f"{column} = ?", [asker[1] if value == "me" else row_number(value)]
     if "@" in value:
         return f"{column} IN (SELECT id FROM zd_users WHERE email = ?)", [value]
     sql = f"{column} IN (SELECT id FROM zd_users WHERE ' ' || lower(name) LIKE ? ESCAPE '\\')"
@@ -154,7 +158,7 @@ def _user(column: str, term: Term, asker: Asker) -> Clause:
 def _named(column: str, term: Term, _: Asker) -> Clause:
     value = term.value.lower()
     if value.isdecimal():
-        return f"{column} = ?", [min(int(value), 2**63 - 1)]
+        return f"{column} = ?", [row_number(value)]
     name, op = (f"{_escaped(value[:-1])}%", "LIKE ? ESCAPE '\\'") if value.endswith("*") else (value, "= ?")
     return f"{column} IN (SELECT id FROM {_NAMED[column]} WHERE lower(name) {op})", [name]
 
@@ -271,7 +275,7 @@ def _free(world: Desk, kind: str, term: Term) -> Clause:
         return _contains(f"({columns})", term)
     found = words(term.value)
     if term.value.lstrip("#").isdecimal() and not term.quoted:
-        return "id = ?", [min(int(term.value.lstrip("#")), 2**63 - 1)]
+        return "id = ?", [row_number(term.value.lstrip("#"))]
     if not found:
         return "0", []
     phrase = " ".join(found)

@@ -437,6 +437,7 @@ def merge(world: Desk, exchange: Exchange) -> Any:
         raise API.attribute("ids must be a list of ticket ids")
     if target.status in {"solved", "closed"}:
         raise Invalid("status", "Status: a solved or closed ticket can't be a merge target")
+    API.check_several(exchange, len(ids), "tickets")
     items = [{**given, "target": target.id, "ids": None, "id": one} for one in ids]
     return API.job(world, exchange, "merge tickets", items=items)
 

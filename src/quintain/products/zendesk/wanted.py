@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from selectolax.lexbor import LexborHTMLParser
 
-from quintain.resources.web.html import Document, Element
+from quintain.resources.web.html import SILENT
 
 from .account import Invalid
 
@@ -32,7 +33,7 @@ class _FieldInput(msgspec.Struct):
     value: Any = None
 
 
-class _TicketInput(msgspec.Struct):
+class TicketInput(msgspec.Struct):
     """Types of the parts of a wanted ticket that are no plain fields."""
 
     comment: _CommentInput | str | None = None
@@ -60,16 +61,18 @@ class _TicketInput(msgspec.Struct):
 def check(wanted: Mapping[str, Any]) -> None:
     """Raises Invalid if a part has another type."""
     try:
-        msgspec.convert(wanted, _TicketInput, strict=False)
+        msgspec.convert(wanted, TicketInput, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid("base", f"Ticket: {error}") from error
 
 
 def plain_text(text: str) -> str:
     """Returns the text of HTML; scripts and styles are left out."""
-    return re.sub(r"\n{3,}", "\n\n", _text(Document(text.encode()).body)).strip()
-
-
-def _text(element: Element) -> str:
-    parts = (one if isinstance(one, str) else _text(one) for one in element.children)
-    return "\n" * (element.tag in {"br", "p", "div", "li"}) + "".join(parts)
+    tree = LexborHTMLParser(text)
+    tree.strip_tags([*SILENT])
+    nodes = () if tree.body is None else tree.body.traverse(include_text=True)
+    parts = (
+        node.text_content or "" if node.is_text_node else "\n" * (node.tag in {"br", "p", "div", "li"})
+        for node in nodes
+    )
+    return re.sub(r"\n{3,}", "\n\n", "".join(parts)).strip()

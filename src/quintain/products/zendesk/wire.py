@@ -16,13 +16,16 @@ from quintain.errors import ToolError
 from quintain.resources.database import Database
 from quintain.resources.database.standing import known
 from quintain.resources.web import Exchange, HttpResponse, Listing, Refuse, Style, cursor_page, offset_page
+from quintain.resources.web.messages import too_large
 from quintain.resources.web.routes import Route
 from quintain.resources.web.rows import count, select
 from quintain.resources.web.world import BackgroundJob, moment
 
-from .account import AGENTS, Conflict, Desk, Invalid
+from .account import AGENTS, Conflict, Desk, Invalid, row_number
 
 PER_PAGE = 100
+MOST_SHARED = 262_144
+"""Bytes of a change that each of several records gets."""
 DEEPEST = 10_000
 """The last record that pages by offset reach."""
 RANKS = {"anyone": 0, "end": 1, "agent": 2, "admin": 3}
@@ -277,15 +280,21 @@ class Api(Style):
         """Returns the identifiers of `ids`, at most 100.
 
         Raises:
-            Refuse: There are more, or none.
+            Refuse: There are more, or none, or what each of them gets is too large.
         """
         text = exchange.query.get("ids", "")
         words = [word for word in text.split(",") if word.strip()]
-        if len(words) > PER_PAGE:
-            raise API.too_many(exchange, noun)
+        self.check_several(exchange, len(words), noun)
         if not words or not all(word.strip().isdecimal() for word in words):
             raise API.attribute("You passed an invalid value for the ids attribute. Must be a list of integers")
-        return [min(int(word), 2**63 - 1) for word in words]
+        return [row_number(word.strip()) for word in words]
+
+    def check_several(self, exchange: Exchange, number: int, noun: str) -> None:
+        """Refuses a change of too many records, or one too large to be made for each."""
+        if number > PER_PAGE:
+            raise API.too_many(exchange, noun)
+        if len(exchange.request.body) > MOST_SHARED:
+            raise too_large(f"At most {MOST_SHARED} bytes for several {noun} at once")
 
     def job(self, world: Desk, exchange: Exchange, kind: str, /, *, items: list[Any]) -> Any:
         """Starts a job of at most 100 items.
@@ -320,7 +329,7 @@ def whole(exchange: Exchange, name: str, default: int, *, most: int) -> int:
         Refuse: It is not a number.
     """
     text = exchange.query.get(name, "").strip() or str(default)
-    if not text.lstrip("-").isdecimal():
+    if not text.removeprefix("-").isdecimal():
         raise API.attribute(f"You passed an invalid value for the {name} attribute. Must be an integer")
     return min(max(1, int(text[:18])), most)
 
@@ -424,5 +433,5 @@ def job_status(exchange: Exchange, job: BackgroundJob) -> dict[str, Any]:
     if job.ended is not None:
         message = f"Completed at {moment(job.ended)[:-1].replace('T', ' ')} +0000"
     results = job.results if job.status == "completed" else None
-    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": len(job.items),
+    return {"id": job.name, "url": f"{exchange.base}/api/v2/job_statuses/{job.name}.json", "total": job.total,
             "progress": job.done or None, "status": job.status, "message": message, "results": results}  # fmt: skip

@@ -13,11 +13,11 @@ from quintain.resources.web.world import moment
 
 from . import screens as ui
 from . import tables as tb
-from .account import Desk, Invalid, listed, record, seconds
+from .account import Desk, Invalid, listed, record, seconds, whole_number
 from .business import COLUMNS, VIEWS, listing_of
-from .screens import Faults, FormField, PageTable, Sent, pick, text_of
+from .screens import Faults, FormField, PageTable, Sent, number_of, pick, text_of
 from .sla import EVENT_METRICS, METRICS
-from .wire import whole
+from .wire import PER_PAGE, whole
 
 ROUTES = Routes()
 route = ROUTES.route
@@ -139,6 +139,7 @@ def search(world: Desk, exchange: Exchange) -> Any:
     ask = functools.partial(ui.api, world, exchange, "GET search", query=query, page=page, per_page=world.look.rows)
     errors, results = ui.tried(world, exchange, ask) if text.strip() else ({}, None)
     found: tb.Json = results or {"results": []}
+    found["results"] = [row for row in found["results"] if row["result_type"] == kind]  # The text may name others.
     if kind == "ticket":
         ids = [row["requester_id"] for row in found["results"]]
         users = ui.options(world, f"SELECT id, name FROM zd_users WHERE id IN ({marks(ids)})", *ids)
@@ -267,10 +268,10 @@ def wanted_of(fields: list[FormField], sent: Sent) -> tb.Json:
 def _draft(world: Desk, exchange: Exchange, ticket: tb.Json, *, sent: Sent) -> Draft:
     """Returns the form of a ticket with what was typed, and above that the changes of a macro."""
     base, subject = properties(world, ticket), FormField("subject", "Subject", ticket.get("subject"))
-    text, macro = text_of(sent, "comment"), text_of(sent, "macro")
+    text, macro = text_of(sent, "comment"), number_of(sent, "macro")
     public = text_of(sent, "public") != "0" if "public" in sent else bool(ticket["is_public"])
     made = Draft(ui.filled(base, sent), ui.filled([subject], sent)[0], text, public, ticket["status"])
-    if not macro.isdecimal():
+    if macro is None:
         return made
     path = f"tickets/{ticket['id']}/" if ticket["id"] else ""
     after: tb.Json = ui.api(world, exchange, f"GET {path}macros/{macro}/apply")["result"]["ticket"]
@@ -364,8 +365,8 @@ def _submitted(world: Desk, exchange: Exchange, sent: Sent, *, ticket: tb.Json) 
     for name in ("status", "custom_status_id"):
         if (value := text_of(sent, name)) and value != str(ticket.get(name)):
             wanted[name] = value
-    macro = text_of(sent, "macro")
-    return wanted | ({"macro_ids": [int(macro)]} if macro.isdecimal() else {})
+    macro = number_of(sent, "macro")
+    return wanted if macro is None else wanted | {"macro_ids": [macro]}
 
 
 @route("POST", "/agent/tickets/{id}", who="agent")
@@ -387,10 +388,10 @@ def save(world: Desk, exchange: Exchange) -> Any:
 
 def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
     """Returns the answer that leads to the page after a saved ticket."""
-    then, number = text_of(sent, "then"), text_of(sent, "view")
-    page = f"/agent/filters/{number}" if number.isdecimal() else "/agent/home"
-    if then == "next" and number.isdecimal():
-        listing = listing_of(world, exchange, VIEWS.need(world, exchange, int(number)))
+    then, number = text_of(sent, "then"), number_of(sent, "view")
+    page = "/agent/home" if number is None else f"/agent/filters/{number}"
+    if then == "next" and number is not None:
+        listing = listing_of(world, exchange, VIEWS.need(world, exchange, number))
         sql = f"SELECT id FROM zd_tickets WHERE {listing.where} {listing.sorting()}"
         ids = [one for (one,) in world.db.execute(sql, *listing.values)]
         after = ids[ids.index(exchange.id) + 1 :] if exchange.id in ids else ids
@@ -402,11 +403,11 @@ def _following(world: Desk, exchange: Exchange, sent: Sent) -> Any:
 def new_ticket(world: Desk, exchange: Exchange, errors: Faults | None = None) -> Any:
     """Shows the form of a new ticket, which may follow up a closed one."""
     sent = ui.sent_by(exchange)
-    source, blank = text_of(sent, "source"), {"id": 0, "status": "new", "is_public": True}
-    if source.isdecimal():
+    source, blank = number_of(sent, "source"), {"id": 0, "status": "new", "is_public": True}
+    if source is not None:
         old = ui.api(world, exchange, f"GET tickets/{source}")["ticket"]
         blank |= {name: old[name] for name in ("subject", "requester_id", "tags")}
-    return _page(world, exchange, blank, sent=sent, errors=errors, title="New ticket", source=source)
+    return _page(world, exchange, blank, sent=sent, errors=errors, title="New ticket", source=source or "")
 
 
 @route("POST", "/agent/tickets/new", who="agent")
@@ -416,8 +417,8 @@ def create(world: Desk, exchange: Exchange) -> Any:
 
     def act() -> Any:
         wanted = _submitted(world, exchange, sent, ticket={"status": "new"})
-        source = text_of(sent, "source")
-        wanted |= {"via_followup_source_id": int(source)} if source.isdecimal() else {}
+        source = number_of(sent, "source")
+        wanted |= {} if source is None else {"via_followup_source_id": source}
         return ui.api(world, exchange, "POST tickets", body={"ticket": wanted})["ticket"]
 
     errors, made = ui.tried(world, exchange, act)
@@ -465,6 +466,8 @@ def _chosen(sent: Sent) -> tuple[str, list[str]]:
     act, ids = text_of(sent, "act"), [one for one in sent.get("ids", []) if str(one).isdecimal() and len(one) < 19]
     if act not in _ACTS or not ids:
         raise Refuse(404, {"error": "RecordNotFound", "description": "No tickets are selected"})
+    if len(ids) > PER_PAGE:
+        raise Refuse(422, {"error": "TooManyValues", "description": f"At most {PER_PAGE} tickets"})
     return act, ids
 
 
@@ -489,7 +492,7 @@ def _perform(world: Desk, exchange: Exchange, act: str, *, ids: list[str], value
         several = {"ids": ",".join(ids)} if len(ids) > 1 else {}
         ui.api(world, exchange, f"DELETE tickets/{'destroy_many' if several else ids[0]}", **several)
     elif act == "merge":
-        if not target.isdecimal():
+        if whole_number(target) is None:
             raise Refuse(422, {"description": "Choose a ticket to merge into"})
         body = {name: value for name, value in values.items() if name != "target"}
         ui.api(world, exchange, f"POST tickets/{target}/merge", body={"ids": [int(one) for one in ids], **body})

@@ -61,7 +61,8 @@ def value_of(page: Document, element: Element, values: Values) -> Any:
 
 def option_value(option: Element) -> str:
     """Returns what an option sends."""
-    return option.attrs.get("value", _one_line(option.text))
+    value = option.attrs.get("value")
+    return _one_line(option.text) if value is None else value
 
 
 def role_of(page: Document, element: Element) -> str:
@@ -72,7 +73,8 @@ def role_of(page: Document, element: Element) -> str:
 
 
 def _role(page: Document, element: Element) -> str:
-    if role := element.attrs.get("role", "").partition(" ")[0]:
+    attrs = element.attrs
+    if "role" in attrs and (role := attrs["role"].partition(" ")[0]):
         return "" if role in {"none", "presentation"} else role
     special = _SPECIAL.get(element.tag)
     return special(page, element) if special else _ROLES.get(element.tag, "")
@@ -133,12 +135,12 @@ CONTROL_TEXT = ("input", "textarea")
 
 
 def _given_name(page: Document, element: Element) -> str:
-    if ids := element.attrs.get("aria-labelledby", "").split():
+    attrs = element.attrs
+    if "aria-labelledby" in attrs and (ids := attrs["aria-labelledby"].split()):
         labelled = " ".join(_one_line(_content(page, page.ids[one])) for one in ids if one in page.ids)
         if name := _one_line(labelled):
             return name
-    given = element.attrs.get("aria-label", "")
-    return _one_line(given) if given else ""
+    return _one_line(attrs["aria-label"]) if "aria-label" in attrs else ""
 
 
 def _native_name(page: Document, element: Element) -> str:
@@ -219,11 +221,13 @@ def _process(shot: _Shot, element: Element, out: list[Part], *, depth: int) -> N
 def _node(shot: _Shot, element: Element, role: str, *, depth: int) -> list[str]:
     page, attrs = shot.page, element.attrs
     name, below = name_of(page, element), element.children
+    children: list[Part]
     if element.tag in CONTROL_TEXT:
         is_text = role not in {"checkbox", "radio"} and attrs.get("type") != "file"
         children = _merged([str(value_of(page, element, shot.values))]) if is_text else []
     elif len(below) == 1 and isinstance(below[0], str):
-        children = _merged([below[0]])
+        text = _one_line(below[0])
+        children = [text] if text else []
     else:
         parts: list[Part] = []
         _process(shot, element, parts, depth=depth + 1)
@@ -265,16 +269,16 @@ def _states(shot: _Shot, element: Element, role: str) -> str:
 def _merged(parts: list[Part]) -> list[Part]:
     """Joins texts that stand side by side, and drops empty ones."""
     found: list[Part] = []
-    texts: list[str] = []
+    texts = ""
     for part in parts:
         if isinstance(part, str):
-            texts.append(part)
+            texts += part
             continue
-        if text := _one_line("".join(texts)):
+        if texts and not texts.isspace() and (text := _one_line(texts)):
             found.append(text)
-        texts.clear()
+        texts = ""
         found.append(part)
-    if text := _one_line("".join(texts)):
+    if text := _one_line(texts):
         found.append(text)
     return found
 

@@ -285,7 +285,8 @@ class BrowserTools(Web):
             number = int(match[1])
             found = page.controls[number - 1 : number] if number else []
         else:
-            found = [one for one in page.controls if _called(page, one) == target.strip()]
+            name = target.strip()
+            found = [one for one in page.controls if name.startswith(role_of(page, one)) and _called(page, one) == name]
         found = [one for one in found if visible(one)]
         if len(found) != 1:
             refs = ", ".join(f"e{page.numbers[one]}" for one in found)

@@ -6,13 +6,14 @@ in its credentials or its path; a door with one world sends everything there.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import contextlib
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -20,7 +21,7 @@ import msgspec
 
 from quintain.errors import UsageError
 
-from .messages import HttpRequest, HttpResponse, answer
+from .messages import MOST_ADDRESS, HttpRequest, HttpResponse, Refuse, answer, too_large
 from .rates import Forced
 from .world import Web
 
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 MAX_BODY = 52_428_800
 """Bytes of a request's body; of more the client gets 413, at the latest after as many again."""
+MAX_HEADERS = 65_536
+"""Bytes of a request's headers."""
+HEAD_S, BODY_S, ANSWER_S = 20.0, 60.0, 120.0
+"""Seconds in which a request must begin, its body must arrive, and all must be over with the answer read."""
+MOST_WAITING = 256
+"""Connections without a request that stay open; of more, those are closed that wait longest."""
+_TICK_S = 0.1
+"""Seconds between two looks of uvicorn at itself."""
 CONTROL = "/__control__/"
 """Beginning of the paths that only tests use."""
 
@@ -108,27 +117,50 @@ class Door:
         """Handles one connection's request."""
         if scope["type"] != "http":
             return
-        body, size, more = bytearray(), 0, True
-        while more and size <= 2 * MAX_BODY:  # Most clients read no answer before they have sent all.
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            chunk = message.get("body", b"")
-            size, more = size + len(chunk), message.get("more_body", False)
-            if size <= MAX_BODY:
-                body += chunk
-            else:
-                body.clear()
-        if size > MAX_BODY:
-            response = answer({"error": "RequestEntityTooLarge", "description": f"At most {MAX_BODY} bytes"}, 413)
-            response.headers += [("connection", "close")] if more else []
-        else:
+        is_ended = False
+        try:
+            async with asyncio.timeout(BODY_S):
+                body, is_ended = await _read(receive)
+            _check(scope, body)
             response = self.respond(_request(scope, bytes(body)))
+        except ConnectionResetError:
+            return
+        except TimeoutError:
+            words = f"The request took longer than {BODY_S:g} seconds to arrive"
+            response = answer({"error": "RequestTimeout", "description": words}, 408)
+        except Refuse as refusal:
+            response = refusal.response()
+        response.headers += [] if is_ended else [("connection", "close")]
         headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers]
         if response.status != 204:
             headers.append((b"content-length", str(len(response.body)).encode()))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
+
+
+async def _read(receive: _Receive) -> tuple[bytearray, bool]:
+    """Returns the body, at most one byte more than it may have, and False if the client would send more."""
+    body, size, more = bytearray(), 0, True
+    while more and size <= 2 * MAX_BODY:  # Most clients read no answer before they have sent all.
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError
+        chunk = message.get("body", b"")
+        size, more = size + len(chunk), message.get("more_body", False)
+        if len(body) <= MAX_BODY:
+            body += chunk
+        del body[MAX_BODY + 1 :]
+    return body, not more
+
+
+def _check(scope: dict[str, Any], body: bytearray) -> None:
+    """Raises Refuse for a request that is too large in any of its parts."""
+    if len(body) > MAX_BODY:
+        raise too_large(f"At most {MAX_BODY} bytes")
+    if len(scope["path"]) + len(scope["query_string"]) > MOST_ADDRESS:
+        raise too_large(f"At most {MOST_ADDRESS} characters", 414)
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+        raise too_large(f"At most {MAX_HEADERS} bytes", 431)
 
 
 def _request(scope: dict[str, Any], body: bytes) -> HttpRequest:
@@ -179,6 +211,37 @@ def run(door: Door, port: int, ready: Callable[[str], None]) -> None:
             threading.Event().wait()
 
 
+class _Waiting:
+    """Connections of uvicorn, and for how long each has been waiting for a request, or for its end.
+
+    uvicorn has no limit for either. Its `limit_concurrency` would refuse others and leave half-open connections as they
+    are.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[Any, tuple[Any, int]] = {}
+        self._now = 0
+
+    def look(self, connections: Iterable[Any]) -> None:
+        """Closes those that have waited too long."""
+        self._now += 1
+        before, self._since, idle = self._since, {}, list[Any]()
+        for one in [*connections]:
+            cycle = one.cycle
+            if cycle is not None and cycle.response_complete and not one.transport.get_write_buffer_size():
+                cycle = None
+            known = before.get(one)
+            since = known[1] if known is not None and known[0] is cycle else self._now
+            self._since[one] = cycle, since
+            if cycle is None:
+                idle.append(one)
+            if (self._now - since) * _TICK_S > (HEAD_S if cycle is None else ANSWER_S):
+                one.transport.abort()
+        idle.sort(key=lambda one: self._since[one][1])
+        for one in idle[:-MOST_WAITING]:
+            one.transport.abort()
+
+
 def _server(door: Door, port: int) -> tuple[uvicorn.Server, socket.socket]:
     try:
         import uvicorn
@@ -191,6 +254,12 @@ def _server(door: Door, port: int) -> tuple[uvicorn.Server, socket.socket]:
             """Leaves Ctrl-C to the caller."""
             yield
 
+        async def on_tick(self, counter: int) -> bool:
+            """Closes the connections that take too long; what arrives while a request is handled costs no time."""
+            waiting.look(self.server_state.connections)
+            return await super().on_tick(counter)
+
+    waiting = _Waiting()
     try:
         # asyncio sets TCP_NODELAY only on sockets whose protocol number is given.
         line = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -200,4 +269,5 @@ def _server(door: Door, port: int) -> tuple[uvicorn.Server, socket.socket]:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another with --port") from error
     line.listen(1024)
     off: dict[str, Any] = dict.fromkeys(("access_log", "proxy_headers", "server_header", "date_header"), False)
+    off["timeout_graceful_shutdown"] = 1  # A client that goes on sending does not keep the server.
     return QuietServer(uvicorn.Config(door, log_config=None, lifespan="off", ws="none", **off)), line

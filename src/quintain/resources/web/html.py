@@ -12,11 +12,14 @@ import jinja2
 from markupsafe import Markup
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from .messages import HttpRequest, HttpResponse
+from .messages import HttpRequest, HttpResponse, too_large
 
 HTML = ("content-type", "text/html; charset=utf-8")
 CONTROLS = frozenset({"input", "textarea", "select", "button"})
-_SILENT = {"script", "style", "template"}
+SILENT = ("script", "style", "template")
+"""Elements whose content is not shown."""
+MOST_FIELDS, MOST_FORM = 4096, 4_194_304
+"""Fields of a form, and bytes of one without files."""
 _PARAMETER = re.compile(r'\b(name|filename)="([^"]*)"')
 _TYPE = re.compile(r"^content-type:[ \t]*([^\s;]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -48,12 +51,19 @@ class Templates:
 
 
 def form(asked: HttpRequest) -> dict[str, list[Any]]:
-    """Returns the fields that a form sent: for each name its values, texts or (file name, type, bytes)."""
+    """Returns the fields that a form sent: for each name its values, texts or (file name, type, bytes).
+
+    Raises:
+        Refuse: There are too many.
+    """
     found: dict[str, list[Any]] = {}
     kind, _, boundary = asked.header("content-type").partition("boundary=")
     if kind.startswith("multipart/form-data"):
         marker = b"\r\n--" + boundary.partition(";")[0].strip().strip('"').encode()
-        for part in (b"\r\n" + asked.body).split(marker)[1:] if boundary else ():
+        parts = (b"\r\n" + asked.body).split(marker, MOST_FIELDS + 2)[1:] if boundary else []
+        if len(parts) > MOST_FIELDS + 1:
+            raise too_large(f"At most {MOST_FIELDS} fields")
+        for part in parts:
             head, blank, data = part.partition(b"\r\n\r\n")
             about = head.decode("utf-8", "replace")
             named = dict(_PARAMETER.findall(about))
@@ -64,6 +74,8 @@ def form(asked: HttpRequest) -> dict[str, list[Any]]:
             elif blank:
                 found.setdefault(named.get("name", ""), []).append(_lines(data.decode("utf-8", "replace")))
         return found
+    if len(asked.body) > MOST_FORM or asked.body.count(b"&") >= MOST_FIELDS:
+        raise too_large(f"At most {MOST_FIELDS} fields and {MOST_FORM} bytes")
     for name, value in parse_qsl(asked.body.decode("utf-8", "replace"), keep_blank_values=True):
         found.setdefault(name, []).append(_lines(value))
     return found
@@ -165,7 +177,7 @@ def _grow(element: Element, node: LexborNode, elements: list[Element], *, is_dis
     while child is not None:
         if child.is_text_node:
             children.append(child.text_content or "")
-        elif child.is_element_node and (tag := child.tag) is not None and tag not in _SILENT:
+        elif child.is_element_node and (tag := child.tag) is not None and tag not in SILENT:
             attrs = {name: value or "" for name, value in child.attributes.items()}
             below = Element(tag, attrs, element, is_disabled=is_disabled or "disabled" in attrs)
             children.append(below)

@@ -10,6 +10,8 @@ import msgspec
 Pairs = tuple[tuple[str, str], ...]
 
 JSON = ("content-type", "application/json; charset=utf-8")
+MOST_ADDRESS = 16_384
+"""Characters of a path with its query."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -88,6 +90,12 @@ class Refuse(Exception):
     def response(self) -> HttpResponse:
         """Returns the answer."""
         return answer(self.body, self.status, headers=tuple(self.headers.items()))
+
+
+def too_large(words: str, status: int = 413) -> Refuse:
+    """Returns the refusal of a request that is larger than any honest one."""
+    error = {413: "RequestEntityTooLarge", 414: "RequestURITooLong", 431: "RequestHeaderFieldsTooLarge"}[status]
+    return Refuse(status, {"error": error, "description": words})
 
 
 def answer(body: Any, status: int = 200, *, headers: Pairs = ()) -> HttpResponse:

@@ -14,7 +14,10 @@ import msgspec
 from .messages import HttpResponse, Refuse, answer
 from .pages import Listing
 from .routes import Routes
-from .rows import WebRow, as_shown, count, delete, marks, save, select, shown
+from .rows import WebRow, as_shown, count, delete, marks, save, select, shape, shown
+
+MOST_JSON = 262_144
+"""Bytes of a list or an object in a column: rules and lists of options are read on each write."""
 
 
 class Style(Protocol):
@@ -245,6 +248,10 @@ class ResourceSpec:
             value = values.get(name, None if row is None else getattr(row, name))
             if value is None or value == [] or (isinstance(value, str) and not value.strip()):
                 details.setdefault(name, []).append((f"{_title(name)}: cannot be blank", "BlankValue"))
+        for name in {*values} & {*shape(self.row).json}:
+            if len(msgspec.json.encode(values[name])) > MOST_JSON:
+                words = f"{_title(name)}: is too long (maximum is {MOST_JSON} bytes)"
+                details.setdefault(name, []).append((words, "InvalidValue"))
         for name in self.unique:
             value = values.get(name)
             where = f'lower("{name}") = lower(?) AND {self.where} AND id <> ?'

@@ -39,6 +39,8 @@ _NUMBER, _ANY = "/number", "/any"
 """Keys of parameters, which no segment of a path can be."""
 _SHORT = 200
 """Characters of the paths that are remembered."""
+_LONG = 4000
+"""Digits from which on a segment is no number: Python reads 4,300 at most."""
 
 
 @dataclass
@@ -99,7 +101,7 @@ def _walk(node: _Node, segments: list[str], at: int) -> tuple[_Node, tuple[str, 
     if at == len(segments):
         return (node, ()) if node.routes else None
     segment = segments[at]
-    for key in (segment, _NUMBER, _ANY) if segment.isdecimal() else (segment, _ANY):
+    for key in (segment, _NUMBER, _ANY) if segment.isdecimal() and len(segment) < _LONG else (segment, _ANY):
         child = node.children.get(key)
         if child is not None and (found := _walk(child, segments, at + 1)) is not None:
             return found if key is segment else (found[0], (segment, *found[1]))

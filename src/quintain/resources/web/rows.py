@@ -10,14 +10,14 @@ import itertools
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
 from quintain.resources.database import Database, Indexed
-from quintain.resources.database.rows import reader, table_name
+from quintain.resources.database.rows import table_name
 from quintain.resources.database.standing import known
 
 T = TypeVar("T", bound="WebRow")
@@ -136,8 +136,8 @@ def count(db: Database, kind: type[WebRow], where: str = "1", *values: Any) -> i
 def insert(db: Database, *rows: WebRow) -> None:
     """Inserts rows of one class, in one statement."""
     if rows:
-        head, group = _insertion(type(rows[0]))
-        db.execute(head + ", ".join([group] * len(rows)), *_bound(itertools.chain.from_iterable(map(astuple, rows))))
+        values = _bound(itertools.chain.from_iterable(map(astuple, rows)))
+        db.execute(_insertion(type(rows[0]), len(rows)), *values)
 
 
 def update(db: Database, row: WebRow, **changes: Any) -> None:
@@ -180,12 +180,34 @@ def marks(values: Iterable[Any]) -> str:
 def shape(kind: Any) -> _Shape:
     """Returns the names, columns and reader of a class of rows."""
     names = tuple(kind.__struct_fields__)
-    hints = {name: _bare(hint) for name, hint in typing.get_type_hints(kind, include_extras=False).items()}
-    json = tuple(name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object})
+    types_ = typing.get_type_hints(kind)
+    hints = {name: _bare(hint) for name, hint in types_.items()}
+    json = tuple(
+        name for name in names if not isinstance(hints[name], type) or hints[name] in {list, dict, object, Any}
+    )
     bools = tuple(name for name in names if hints[name] is bool)
     numbers = tuple(name for name in names if hints[name] in {int, float})
     columns = ", ".join(f'"{name}"' for name in names)
-    return _Shape(names, columns, json, bools, numbers, kind.hidden, reader(kind, names))
+    others = {*names} - {*json}
+    assert all(hints[name] in {bool, int, float, str, bytes} for name in others), f"{kind} has columns of other types"
+    made: dict[str, Callable[[Any], Any]] = dict.fromkeys(bools, bool)
+    made |= {name: msgspec.json.Decoder(types_[name], strict=False).decode for name in json}
+    return _Shape(names, columns, json, bools, numbers, kind.hidden, _reader(kind, made))
+
+
+def _reader(kind: Any, made: Mapping[str, Callable[[Any], Any]]) -> Callable[[Sequence[Any]], Any]:
+    """Returns a function from a record to a struct. Tables are STRICT, so only what `made` names is converted."""
+    names: tuple[str, ...] = kind.__struct_fields__
+    places = [(names.index(name), convert) for name, convert in made.items()]
+
+    def read(record: Sequence[Any]) -> Any:
+        values = [*record]
+        for place, convert in places:
+            if (value := values[place]) is not None:
+                values[place] = convert(value)
+        return kind(**dict(zip(names, values, strict=True)))
+
+    return read
 
 
 def _bare(hint: Any) -> Any:
@@ -200,11 +222,12 @@ def _select(kind: type[WebRow], where: str) -> str:
     return _sql(f"SELECT {shape(kind).columns} FROM", kind, f"WHERE {where}")
 
 
-@functools.cache
-def _insertion(kind: Any) -> tuple[str, str]:
-    """Returns the statement that inserts rows, up to its groups of question marks, and one group."""
+@functools.lru_cache(maxsize=4096)
+def _insertion(kind: Any, number: int) -> str:
+    """Returns the statement that inserts so many rows."""
     form = shape(kind)
-    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES "), f"({marks(form.names)})"
+    groups = ", ".join([f"({marks(form.names)})"] * number)
+    return _sql("INSERT INTO", kind, f"({form.columns}) VALUES {groups}")
 
 
 @functools.lru_cache(maxsize=4096)

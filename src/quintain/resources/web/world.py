@@ -19,11 +19,11 @@ import quintain as qn
 from quintain.resources.database import Database, Indexed
 from quintain.resources.database.lease import Use
 
-from .messages import HttpRequest, HttpResponse, Refuse, answer
+from .messages import MOST_ADDRESS, HttpRequest, HttpResponse, Refuse, answer, too_large
 from .noise import QUIET, REFUSALS, Met, Noise
 from .rates import Rates
 from .routes import Route, Routes
-from .rows import T, WebRow, find, insert, select, update
+from .rows import T, WebRow, delete, find, insert, select, update
 
 ID_STEP = 128
 """Distance of the identifiers made in one request."""
@@ -31,6 +31,8 @@ ID_GAP = 1_933_312
 """Further distance of the first identifier of a request from those before; a multiple of the step."""
 MOST_ACTS = 100_000
 """Actions that may be due at one moment; more are a loop."""
+MOST_NODES = 1_000_000
+"""Objects and lists in a JSON body: ten million empty lists would take seconds to read."""
 ITEM_S = 0.02
 """Seconds of the world that a background job takes for one item."""
 
@@ -60,7 +62,7 @@ class BackgroundJob(WebRow):
         name: Identifier in answers.
         kind: Name of the function in the product's `workers`.
         caller: Identifier of the user who started it.
-        items: Arguments, one for each item.
+        total: Number of items.
         done: Number of items that are finished.
         status: queued, working or completed.
         results: Results so far.
@@ -72,14 +74,22 @@ class BackgroundJob(WebRow):
     name: Annotated[str, Indexed()]
     kind: str
     caller: int
-    items: list[Any]
+    total: int
     done: int = 0
     status: str = "queued"
     results: list[Any] = []
     ended: float | None = None
 
 
-TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob)
+class JobItem(WebRow):
+    """Argument of one item of a job, until the job has worked on it; its identifier follows that of the job."""
+
+    __table__: ClassVar[str] = "web_items"
+
+    item: dict[str, Any]
+
+
+TABLES: tuple[type[WebRow], ...] = (Due, BackgroundJob, JobItem)
 """Tables that every product needs."""
 
 
@@ -118,10 +128,13 @@ class Exchange:
         """Body as a JSON object.
 
         Raises:
-            Refuse: The body is not a JSON object.
+            Refuse: The body is not a JSON object, or has too many parts.
         """
+        body = self.request.body
+        if len(body) > MOST_NODES and body.count(b"[") + body.count(b"{") > MOST_NODES:
+            raise too_large(f"At most {MOST_NODES} objects and lists")
         try:
-            return msgspec.json.decode(self.request.body.strip() or b"{}", type=dict[str, Any])
+            return msgspec.json.decode(body.strip() or b"{}", type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as error:
             words = f"Server could not parse JSON: {error}"
             raise Refuse(422, {"error": "Unprocessable Entity", "message": words}) from error
@@ -216,6 +229,11 @@ class Web(qn.State):
 
     def _handled(self, product: Product, exchange: Exchange) -> HttpResponse:
         asked = exchange.request
+        size = len(asked.path)
+        for name, value in asked.query:
+            size += len(name) + len(value)
+        if size > MOST_ADDRESS:
+            raise too_large(f"At most {MOST_ADDRESS} characters", 414)
         found = product.routes.find(asked.method, asked.path.removesuffix(".json"))
         if found is not None:
             exchange.route, exchange.params = found
@@ -248,8 +266,9 @@ class Web(qn.State):
 
     def new_number(self) -> int:
         """Returns the next identifier of 14 digits."""
-        self.last_id += ID_STEP
-        return self.last_id
+        number = self.last_id + ID_STEP
+        msgspec.Struct.__setattr__(self, "last_id", number)  # Without a State's look at parts, which a number has none.
+        return number
 
     def put(self, kind: type[T], /, **fields: Any) -> T:
         """Inserts a row whose columns are `fields`; it gets the next identifier, and its times are now."""
@@ -322,8 +341,10 @@ class Web(qn.State):
     # -- jobs
 
     def start_job(self, name: str, kind: str, items: list[Any], *, caller: int) -> BackgroundJob:
-        """Starts a job that works on one item after the other, `ITEM_S` each."""
-        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, items=items)
+        """Starts a job that works on one item after the other, `ITEM_S` each; there are fewer than `ID_STEP`."""
+        assert len(items) < ID_STEP, f"a job of {len(items)} items"
+        job = self.put(BackgroundJob, name=name, kind=kind, caller=caller, total=len(items))
+        insert(self.db, *(JobItem(id=job.id + number, item=item) for number, item in enumerate(items, 1)))
         self.later(self.step_s + ITEM_S, "job", job.id)
         return job
 
@@ -331,9 +352,11 @@ class Web(qn.State):
         job = find(self.db, BackgroundJob, number)
         assert job is not None, "a job is never deleted"
         worker = next(one.workers[job.kind] for one in _products(type(self)) if job.kind in one.workers)
-        result = worker(self, job.caller, job.done, item=job.items[job.done]) if job.items else None
-        results = [*job.results, result] if job.items else []
-        is_over = len(results) >= len(job.items)
+        results = [*job.results]
+        for one in select(self.db, JobItem, "id = ?", job.id + job.done + 1):
+            results.append(worker(self, job.caller, job.done, item=one.item))
+            delete(self.db, JobItem, "id = ?", one.id)
+        is_over = len(results) >= job.total
         update(self.db, job, done=len(results), results=results, status="completed" if is_over else "working")
         if is_over:
             update(self.db, job, ended=self.clock.now)
