@@ -24,7 +24,7 @@ from typing import Any
 
 import _peer_inspect
 import msgspec
-from _table import Row, cpu, main, note, row
+from _table import Row, arguments, cpu, note, put, row
 
 import quintain as qn
 from quintain import codec, plugins
@@ -43,6 +43,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 from tests.studio.studio import Reading, missing, started  # noqa: E402  # the tests' own driver of Chromium
 
+TITLE = "The studio"
 REPEATS = 3
 FRAMES = 120
 INSPECT_SAMPLES = 2_000
@@ -55,13 +56,13 @@ TOOLS = [f"tool_{n}" for n in range(28)]
 CRITERIA = [f"criterion_{n}" for n in range(9)]
 
 
-def turns(dice: random.Random) -> list[Turn]:
-    """Returns 400 different turns of about 1.2 KB, of which episodes are made."""
+def turns(dice: random.Random, words: int = 90) -> list[Turn]:
+    """Returns 400 different turns, of which episodes are made: of about 1.2 KB with 90 words of an observation."""
     found: list[Turn] = []
     for n in range(400):
         call = ToolCall(f"c{n}", dice.choice(TOOLS), json.dumps({"id": n, "words": dice.choices(WORDS, k=6)}))
-        step = Step(call, " ".join(dice.choices(WORDS, k=90)), is_error=n % 7 == 0)
-        reply = Reply(Message("assistant", " ".join(dice.choices(WORDS, k=20)), calls=(call,)), usage=Usage(900, 60))
+        step = Step(call, " ".join(dice.choices(WORDS, k=words)), is_error=n % 7 == 0)
+        reply = Reply(Message("assistant", " ".join(dice.choices(WORDS, k=words * 2 // 9)), calls=(call,)), usage=Usage(900, 60))
         reward = Reward(name="progress", level=Level.TURN, raw=0.1, value=0.1, turn=0)
         found.append(Turn(index=n, reply=reply, steps=(step,), rewards=(reward,), state_digest=f"{n // 3:032x}"))
     return found
@@ -86,15 +87,15 @@ def episode(dice: random.Random, pool: list[Turn], n: int, count: int) -> Trace:
     return trace
 
 
-def make(folder: Path, episodes: int, long: list[int]) -> None:
-    """Writes the run."""
+def make(folder: Path, episodes: int, long: list[int], words: int = 90) -> None:
+    """Writes the run, with so many words in each observation."""
     dice = random.Random(7)  # noqa: S311  # not for secrets
-    pool = turns(dice)
+    pool = turns(dice, words)
     folder.mkdir(parents=True)
     with (folder / "traces.jsonl").open("wb") as file:
         for n in range(episodes):
             file.write(episode(dice, pool, n, dice.randint(2, 20)).to_json() + b"\n")
-        for count, name in zip(long, LONG.values(), strict=True):
+        for count, name in zip(long, LONG.values(), strict=False):
             trace = episode(dice, pool, 0, count)
             trace.task, trace.failure, trace.end = name, None, End.TERMINATED
             file.write(trace.to_json() + b"\n")
@@ -271,6 +272,34 @@ def of_brush(page: Page, place: str, full: str) -> Iterator[Row]:
     page.go(place, f"{COUNT} === {full!r}")
 
 
+def of_million(home: Path, episodes: int) -> Iterator[Row]:
+    """The table of so many episodes. Their texts are short: at their full length they would take 19 GB, not 9."""
+    folder = home / "runs" / RUN
+    make(folder, episodes, [], words=8)
+    index, memory, search = of_index(folder, home, episodes)
+    yield index | {"goal": None, "ok": None}
+    for one in (memory, search):
+        yield one | {"name": f"{one['name']}, {episodes:,} episodes", "goal": None, "ok": None}
+    place, done = f"#/{RUN}/episodes", f"{ROWS} > 5 && {COUNT} === '{episodes:,} of {episodes:,}'"
+    name = f"open the table of {episodes:,}"
+    with started(folder.parent, home) as address, Reading() as browser:
+        page = Page(browser, address, "document.querySelector('table.runs tbody tr')")
+        spent, _, shown = page.load(place, done)
+        yield row(f"{name}, before the server has its columns", spent, "ms CPU")
+        yield row(f"{name}, rows, before the server has its columns", shown, "s")
+        spent, paint, shown = medians([page.load(place, done) for _ in range(REPEATS)])
+        yield row(name, spent, "ms CPU")
+        yield row(f"{name}, first paint", paint, "s")
+        yield row(f"{name}, rows", shown, "s", goal=3)
+        yield row(f"{name}, heap", page.heap_mb(), "MB", goal=200)
+        where = f"{place}?where=score%3C1%20tool:tool_3"
+        for name, to, ready in (
+            ("filter", where, f"{ROWS} > 5 && {COUNT} !== '{episodes:,} of {episodes:,}'"),
+            ("sort", f"{place}?sort=-turns", "document.querySelector('[aria-sort=descending]')"),
+        ):
+            yield row(f"{name} {episodes:,}", page.cpu_ms(lambda to=to, ready=ready: page.go(to, ready)), "ms CPU")
+
+
 def of_inspect(folder: Path, quick: bool, frames: int) -> dict[str, float]:  # noqa: FBT001
     """Returns what Inspect's viewer spends on the same, by the name of the studio's row; nothing without it."""
     if _peer_inspect.program() is None:
@@ -393,8 +422,13 @@ def of_recorder(episodes: int) -> Row:
     return row("flight recorder", 1e6 * (with_ - without) / (200 * episodes), "us CPU a turn", goal=6)
 
 
-def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+def measure(quick: bool, million: bool) -> Iterator[Row]:  # noqa: FBT001
     episodes, long, frames = (300, [60, 200], 5) if quick else (100_000, [*LONG], FRAMES)
+    if quick or million:
+        with tempfile.TemporaryDirectory() as made:
+            yield from of_million(Path(made), 400 if quick else 1_000_000)
+        if million:
+            return
     yield of_changes()
     yield of_recorder(1 if quick else 40)
     with contextlib.ExitStack() as held:
@@ -416,4 +450,7 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
 
 
 if __name__ == "__main__":
-    main("The studio", measure)
+    parser = arguments(TITLE)
+    parser.add_argument("--million", action="store_true", help="only the table of 1,000,000 episodes: minutes, 9 GB")
+    options = parser.parse_args()
+    put(TITLE, list(measure(options.quick, options.million)), as_json=options.json)
