@@ -62,7 +62,9 @@ def turns(dice: random.Random, words: int = 90) -> list[Turn]:
     for n in range(400):
         call = ToolCall(f"c{n}", dice.choice(TOOLS), json.dumps({"id": n, "words": dice.choices(WORDS, k=6)}))
         step = Step(call, " ".join(dice.choices(WORDS, k=words)), is_error=n % 7 == 0)
-        reply = Reply(Message("assistant", " ".join(dice.choices(WORDS, k=words * 2 // 9)), calls=(call,)), usage=Usage(900, 60))
+        reply = Reply(
+            Message("assistant", " ".join(dice.choices(WORDS, k=words * 2 // 9)), calls=(call,)), usage=Usage(900, 60)
+        )
         reward = Reward(name="progress", level=Level.TURN, raw=0.1, value=0.1, turn=0)
         found.append(Turn(index=n, reply=reply, steps=(step,), rewards=(reward,), state_digest=f"{n // 3:032x}"))
     return found

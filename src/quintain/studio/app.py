@@ -142,9 +142,7 @@ class _Studio:
         line = await run_in_threadpool(run.index.line, request.path_params["n"])
         manifest = run.facts()["run"]
         found = await run_in_threadpool(self._replays.changes, manifest, line, codec.digest(line))
-        lines: list[Any] = [{"diverged": found.diverged, "stale": found.stale}]
-        lines += [step for step in found.steps if start <= step.turn < end]
-        return Response(b"\n".join(map(msgspec.json.encode, lines)), media_type="application/x-ndjson")
+        return Response(found.lines(start, end), media_type="application/x-ndjson")
 
     async def seconds(self, request: Request) -> Response:
         """Returns the seconds of each turn of an episode: model, tools, verifier."""
