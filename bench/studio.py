@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import itertools
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -41,7 +42,7 @@ from quintain.trace import End, Level, Message, Reply, Reward, Step, ToolCall, T
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.studio.studio import Reading, missing, started  # noqa: E402  # the tests' own driver of Chromium
+from tests.studio.studio import Reading, missing, running, started  # noqa: E402  # the tests' own driver of Chromium
 
 TITLE = "The studio"
 REPEATS = 3
@@ -125,10 +126,12 @@ def of_index(folder: Path, home: Path, episodes: int) -> Iterator[Row]:
     said = subprocess.run(
         [sys.executable, "-c", INDEXING, str(folder), str(file)], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.split()
-    yield row(f"index {episodes:,} episodes", float(said[0]), "s CPU", goal=10)
-    yield row("memory for it", float(said[1]), "MB", goal=100)
+    name, times = f"index {episodes:,} episodes", max(1, episodes / 100_000)
+    yield row(name, float(said[0]), "s CPU", goal=10 * times)
+    yield row(f"{name}, memory", float(said[1]), "MB", goal=100)
     index = Index(folder, file)
-    yield row("search the whole run", cpu(lambda: index.search("word77 word1999"), repeats=REPEATS), "s CPU", goal=2)
+    spent = cpu(lambda: index.search("word77 word1999"), repeats=REPEATS)
+    yield row(f"search {episodes:,} episodes", spent, "s CPU", goal=2 * times)
     index.close()
 
 
@@ -157,7 +160,7 @@ class Page:
         self.browser.send("HeapProfiler.collectGarbage")
         return float(self.browser.run("performance.memory.usedJSHeapSize")) / 2**20  # With typed arrays.
 
-    def load(self, place: str, ready: str) -> tuple[float, float, float]:
+    def load(self, place: str, ready: str, most_s: float = 30) -> tuple[float, float, float]:
         """Loads the page at a place; CPU in ms, seconds to the first paint, and to what is waited for."""
         self.browser.send("Page.navigate", url="about:blank")
         self.browser.until("location.href === 'about:blank'")
@@ -165,7 +168,7 @@ class Page:
 
         def act() -> None:
             self.browser.send("Page.navigate", url=f"{self.address.partition('?')[0]}{place}")
-            self.browser.until(f"document.readyState === 'complete' && {ready}")
+            self.browser.until(f"document.readyState === 'complete' && {ready}", most_s)
             paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
             seconds[:] = [self.browser.run(paint) / 1000, self.browser.run("performance.now()") / 1000]
 
@@ -275,31 +278,38 @@ def of_brush(page: Page, place: str, full: str) -> Iterator[Row]:
 
 
 def of_million(home: Path, episodes: int) -> Iterator[Row]:
-    """The table of so many episodes. Their texts are short: at their full length they would take 19 GB, not 9."""
+    """The index and the table of so many episodes, whose texts are short: at full length they would take 19 GB."""
     folder = home / "runs" / RUN
     make(folder, episodes, [], words=8)
-    index, memory, search = of_index(folder, home, episodes)
-    yield index | {"goal": None, "ok": None}
-    for one in (memory, search):
-        yield one | {"name": f"{one['name']}, {episodes:,} episodes", "goal": None, "ok": None}
-    place, done = f"#/{RUN}/episodes", f"{ROWS} > 5 && {COUNT} === '{episodes:,} of {episodes:,}'"
-    name = f"open the table of {episodes:,}"
-    with started(folder.parent, home) as address, Reading() as browser:
+    yield from of_index(folder, home, episodes)
+    yield from of_large_table(folder, home, episodes)
+
+
+def of_large_table(folder: Path, home: Path, episodes: int) -> Iterator[Row]:
+    """The table of an indexed run, in a studio of its own."""
+    place, full = f"#/{RUN}/episodes", f"{episodes:,} of {episodes:,}"
+    done, name = f"{ROWS} > 5 && {COUNT} === {full!r}", f"open the table of {episodes:,}"
+    with running(folder.parent, home) as (process, address), Reading() as browser:
         page = Page(browser, address, "document.querySelector('table.runs tbody tr')")
-        spent, _, shown = page.load(place, done)
-        yield row(f"{name}, before the server has its columns", spent, "ms CPU")
-        yield row(f"{name}, rows, before the server has its columns", shown, "s")
-        spent, paint, shown = medians([page.load(place, done) for _ in range(REPEATS)])
-        yield row(name, spent, "ms CPU")
-        yield row(f"{name}, first paint", paint, "s")
-        yield row(f"{name}, rows", shown, "s", goal=3)
+        for words, repeats, goal in ((", the first time", 1, None), ("", REPEATS, 3)):
+            before = seconds_of(process.pid)
+            spent, paint, shown = medians([page.load(place, done, 600) for _ in range(repeats)])
+            server = (seconds_of(process.pid) - before) / repeats
+            yield row(f"{name}{words}", spent, "ms CPU")
+            yield row(f"{name}{words}, server", 1000 * server, "ms CPU")
+            yield row(f"{name}{words}, first paint", paint, "s")
+            yield row(f"{name}{words}, rows", shown, "s", goal=goal)
         yield row(f"{name}, heap", page.heap_mb(), "MB", goal=200)
-        where = f"{place}?where=score%3C1%20tool:tool_3"
-        for name, to, ready in (
-            ("filter", where, f"{ROWS} > 5 && {COUNT} !== '{episodes:,} of {episodes:,}'"),
-            ("sort", f"{place}?sort=-turns", "document.querySelector('[aria-sort=descending]')"),
-        ):
-            yield row(f"{name} {episodes:,}", page.cpu_ms(lambda to=to, ready=ready: page.go(to, ready)), "ms CPU")
+        filtered = f"{place}?where=score%3C1%20tool:tool_3", f"{COUNT} !== {full!r}"
+        ordered = f"{place}?sort=-turns", "document.querySelector('[aria-sort=descending]')"
+        for name, to in (("filter", filtered), ("sort", ordered)):
+            yield row(f"{name} {episodes:,}", page.cpu_ms(lambda to=to: page.go(*to)), "ms CPU")
+
+
+def seconds_of(process: int) -> float:
+    """Seconds of CPU that a process has taken."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def of_inspect(folder: Path, quick: bool, frames: int) -> dict[str, float]:  # noqa: FBT001
