@@ -92,10 +92,9 @@ def build(
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
-    if isinstance(error, Unplayable):
-        return _json({"detail": str(error)}, HTTPStatus.CONFLICT)
     status = HTTPStatus.NOT_FOUND if request.method in {"GET", "HEAD"} else HTTPStatus.BAD_REQUEST
-    return _json({"detail": str(error)}, status)
+    said = str(error).encode("utf-8", "replace").decode()  # It may name a file whose name is no text.
+    return _json({"detail": said}, HTTPStatus.CONFLICT if isinstance(error, Unplayable) else status)
 
 
 def _json(value: Any, status: int = 200) -> Response:
