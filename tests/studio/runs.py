@@ -127,9 +127,9 @@ class Reader:
 
     @staticmethod
     def _array(message: bytes, place: int, kind: str, count: int) -> array[Any]:
-        found: array[Any] = array("f" if kind == "f4" else "I")
+        found: array[Any] = array({"f4": "f", "u4": "I", "u2": "H", "u1": "B"}[kind])
         assert place % 8 == 0
-        found.frombytes(message[place : place + 4 * count])
+        found.frombytes(message[place : place + found.itemsize * count])
         return found
 
     def table(self) -> list[str]:

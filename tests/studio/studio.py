@@ -70,9 +70,9 @@ class Reading(Browser):
         """Loads an address, or goes to another part of the loaded page."""
         self.on(lambda page: page.goto(address, wait_until="commit"))
 
-    def until(self, script: str) -> Any:
+    def until(self, script: str, seconds: float = SECONDS) -> Any:
         """Waits until an expression is true, and returns its value."""
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + seconds
         while not (found := self.run(f"(found => found instanceof Node || found)({script})")):
             assert time.monotonic() < limit, (
                 f"{script} never came; the page shows {self.run('document.body.innerText')[:300]}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from quintain.record import EpisodeRecord, RunFolder, read_traces
 from quintain.studio import columns as module
 from quintain.studio.columns import Columns
 from quintain.studio.index import Index
-from quintain.trace import Timing
+from quintain.trace import Step, Timing, ToolCall, Trace, Usage
 from tests.studio.runs import HOSTILE, Reader, failed, forged, line, timing, trace, write
 
 TRACES = [trace("a"), trace("b", 1, score=0.1), failed("c"), trace(HOSTILE, 2), trace("a", 3, turns=0)]
@@ -99,6 +100,42 @@ def test_columns_hold_what_the_traces_say(index: Index) -> None:
     assert repr(found["reward.done"]) == repr(found["score"])
     assert repr(found["reward.progress"]) == "[0.75, 0.75, 0.75, 0.75, nan]"
     assert "reward.seen" not in found
+
+
+def test_numbers_have_as_few_bytes_as_the_largest_needs(tmp_path: Path) -> None:
+    def spent(n: int, tokens: int) -> Trace:
+        made = trace(f"task {n}", turns=1)
+        reply = msgspec.structs.replace(made.turns[0].reply, usage=Usage(tokens))
+        step = Step(ToolCall("c", f"tool {n}", "{}"), "")
+        made.turns = [msgspec.structs.replace(made.turns[0], reply=reply, steps=(step,))]
+        return made
+
+    traces = [spent(n, 1) for n in range(256)]
+    index, columns, reader = in_memory(write(tmp_path, traces)), Columns(), Reader()
+    widths = []
+    for more in (0, 1, 2**16, 2**31):
+        if more:
+            traces.append(spent(len(traces), more))
+            write(tmp_path, traces)
+        index.update()
+        columns.update(index)
+        message = columns.pack(reader.rows)
+        reader.apply(message)
+        head = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
+        types = {one["name"]: one["type"] for one in head["columns"]}
+        widths.append([types[name] for name in ("task", "tool", "prompt", "member", "score")])
+    assert widths == [
+        ["u1", "u1", "u1", "u1", "f4"],
+        ["u2", "u2", "u1", "u1", "f4"],
+        ["u2", "u2", "u4", "u1", "f4"],
+        ["u2", "u2", "u4", "u1", "f4"],
+    ]
+    assert reader.columns["task"] == [f"task {n}" for n in range(259)]
+    assert reader.columns["tool"] == [[f"tool {n}"] for n in range(259)]
+    assert reader.columns["prompt"] == [1] * 257 + [2**16, 2**31]
+    with pytest.raises(OverflowError):
+        module.Numbers("u4").extend([2**32])
+    index.close()
 
 
 def test_columns_agree_with_show(folder: Path, index: Index, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,6 +115,14 @@ def test_a_changed_environment_diverges(client: Client, home: Path, tmp_path: Pa
     assert all(step["turn"] < diverged for step in steps)
 
 
+def test_an_environment_that_is_gone_is_named(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text(DESK)
+    studio = client(f"{tmp_path / 'desk.py'}")
+    (tmp_path / "desk.py").unlink()
+    answer = studio.get("/api/runs/run/episodes/0/changes")
+    assert (answer.status_code, f"{tmp_path / 'desk.py'}" in answer.json()["detail"]) == (409, True), answer.text
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

@@ -108,6 +108,18 @@ def test_columns_beyond_the_window_are_reached_by_scrolling(browser: Reading) ->
     assert browser.run("document.querySelector('.grid').scrollLeft") > 100
 
 
+def test_numbers_that_grow_keep_those_before(browser: Reading, home: Path) -> None:
+    folder = write(home / "runs" / "grows", [trace(f"task {n}", turns=1) for n in range(255)])
+    browser.run("location.hash = '#/grows/episodes'")
+    browser.until(f"{COUNT} === '255 of 255'")
+    with (folder / "traces.jsonl").open("ab") as file:
+        file.writelines(trace(f"task {n}", turns=3).to_json() + b"\n" for n in range(255, 258))
+    browser.until(f"{COUNT} === '258 of 258'")
+    for where, count in (("prompt=100", 255), ("prompt=300", 3), ('task:"task 3"', 1), ('task:"task 257"', 1)):
+        browser.run(f"location.hash = '#/grows/episodes?where=' + encodeURIComponent({where!r})")
+        browser.until(f"{COUNT} === '{count} of 258'")
+
+
 def expected(task: str, k: int) -> float:
     scores = SCORES[task]
     solved = sum(score >= SOLVED for score in scores)

@@ -1,7 +1,7 @@
 // The index of a run as typed arrays, continued as the run grows.
 
 interface Said {
-  name: string; kind: "number" | "text" | "lists"; type: "f4" | "u4"; level?: string; base?: number; values?: string[];
+  name: string; kind: "number" | "text" | "lists"; type: keyof typeof TYPES; level?: string; base?: number; values?: string[];
   length: number; at: number[];
 }
 
@@ -10,14 +10,17 @@ export interface Head {
   left_out: number; columns: Said[];
 }
 
+const TYPES = { f4: Float32Array, u4: Uint32Array, u2: Uint16Array, u1: Uint8Array };
+type Numbers = Float32Array | Uint32Array | Uint16Array | Uint8Array;
+
 export class Column {
-  data: Float32Array | Uint32Array;
+  data: Numbers;
   starts: Uint32Array = new Uint32Array(1);
   length = 0;
   values: string[] = [];
 
   constructor(readonly name: string, readonly kind: Said["kind"], type: Said["type"], readonly level: string | undefined) {
-    this.data = type === "f4" ? new Float32Array(0) : new Uint32Array(0);
+    this.data = new TYPES[type](0);
   }
 
   // The words of a row; "" for a column of numbers.
@@ -40,11 +43,14 @@ export class Column {
     return found.filter(([, held]) => held > 0).sort((a, b) => b[1] - a[1]);
   }
 
-  append(said: Said, data: Float32Array | Uint32Array, starts: Uint32Array | undefined, from: number): void {
+  append(said: Said, data: Numbers, starts: Uint32Array | undefined, from: number): void {
     said.values?.forEach((value, n) => (this.values[(said.base ?? 0) + n] = value));
     // The first message is most of a run: its arrays are not copied.
     if (from === 0) [this.data, this.starts, this.length] = [data, starts ?? this.starts, data.length];
-    else if (starts === undefined) {
+    else if (this.data.BYTES_PER_ELEMENT < data.BYTES_PER_ELEMENT) {
+      this.data = (data.constructor as typeof Uint32Array).from(this.data);  // Its numbers have become larger.
+      this.append(said, data, starts, from);
+    } else if (starts === undefined) {
       this.data = grown(this.data, from + data.length);
       if (this.data instanceof Float32Array) this.data.fill(NaN, this.length, from);
       this.data.set(data, from);
@@ -59,9 +65,9 @@ export class Column {
   }
 }
 
-function grown<Numbers extends Float32Array | Uint32Array>(old: Numbers, length: number): Numbers {
+function grown<Kept extends Numbers>(old: Kept, length: number): Kept {
   if (old.length >= length) return old;
-  const made = new (old.constructor as new (length: number) => Numbers)(Math.max(length, old.length * 2));
+  const made = new (old.constructor as new (length: number) => Kept)(Math.max(length, old.length * 2));
   made.set(old);
   return made;
 }
@@ -86,9 +92,9 @@ export class Columns {
     }
     this.epoch = head.epoch;
     for (const said of head.columns) {
-      const part = (n: number, length: number, type: string) => {
+      const part = (n: number, length: number, type: Said["type"]) => {
         const place = 4 + size + (said.at[n] ?? 0);
-        return type === "f4" ? new Float32Array(message, place, length) : new Uint32Array(message, place, length);
+        return new TYPES[type](message, place, length);
       };
       const column = this.byName.get(said.name) ?? new Column(said.name, said.kind, said.type, said.level);
       this.byName.set(said.name, column);

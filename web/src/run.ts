@@ -1,18 +1,21 @@
 // What the browser holds of a run, and the requests that bring it.
 import type { Changes } from "./changes";
 import { Columns } from "./columns";
+import { exported, fromFiles } from "./files";
 import type { Binding } from "./keys";
 import { type Finding, type Reviews, setFindings, setLabels } from "./labels";
 import type { Environment, Line } from "./record";
 
 export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
 
+const api = (path: string, request?: RequestInit) => (exported ? fromFiles(path, request) : fetch(`api/${path}`, request));
+
 export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
   return JSON.parse(await text(path, request));
 }
 
 async function text(path: string, request: RequestInit = {}): Promise<string> {
-  const answer = await fetch(`api/${path}`, request);
+  const answer = await api(path, request);
   const said = await answer.text();
   if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
   return said;
@@ -20,7 +23,7 @@ async function text(path: string, request: RequestInit = {}): Promise<string> {
 
 // The lines of an answer, as they come.
 export async function* lines<Line>(path: string, signal: AbortSignal): AsyncGenerator<Line> {
-  const answer = await fetch(`api/${path}`, { signal });
+  const answer = await api(path, { signal });
   if (!answer.ok || !answer.body) throw new Error((await answer.json()).detail);
   let rest = "";
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -127,7 +130,7 @@ export class Run {
     const more = async () => {
       this.facts ??= await ask<Facts>(this.address);
       const head = this.columns.head;
-      const answer = await fetch(`api/${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
+      const answer = await api(`${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
       if (!answer.ok) throw new Error(await answer.text());
       const before = this.columns.rows;
       const continued = this.columns.apply(await answer.arrayBuffer());

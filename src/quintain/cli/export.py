@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .training_rows import ExportOptions, Row
 
-_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet", "table", "run", "otlp", "html", "inspect", "atif")
+_FORMATS = ("chat", "sft", "dpo", "rft", "rows", "parquet", "table", "run", "otlp", "html", "inspect", "atif", "site")
 _ADVICE = {
     "dpo": "a pair needs two valid members of a group with different scores; play with --group",
     "rows": "token rows need a model whose endpoint returns token ids (vLLM, SGLang), and valid groups",
@@ -43,7 +43,7 @@ _ADVICE = {
     "rows: token ids; parquet: chat as a table. All episodes, with failed ones: table: facts, rewards and labels as "
     "CSV, or as Parquet for a FILE that ends so; run: a run folder; otlp: OpenTelemetry spans as JSON lines; html: "
     "pages of episodes, in one file that opens without a network; inspect: a log of Inspect; atif: "
-    "Harbor's trajectories, one a line.",
+    "Harbor's trajectories, one a line; site: a folder for a static host, with changes of steps if --env is given.",
 )
 @click.option(
     "--min-score", type=float, metavar="X", help="sft: each episode with this score.  [default: best of group]"
@@ -53,7 +53,7 @@ _ADVICE = {
     "--where",
     default="",
     metavar="TERMS",
-    help="All formats with failed episodes, but otlp: those that a filter of the studio leaves.",
+    help="All formats with failed episodes, but otlp and site: those that a filter of the studio leaves.",
 )
 @click.option(
     "--without", default="", metavar="PARTS", help="html: leave out reasons, prompts or names; several with commas."
@@ -76,7 +76,8 @@ def export(
 ) -> None:
     """Write the valid episodes of PATH, a run folder or a file of traces, as JSON lines for a trainer.
 
-    An invalid episode is written by the formats table, run, otlp, html, inspect and atif only, which need a run folder.
+    An invalid episode is written by the formats table, run, otlp, html, inspect, atif and site only, which need a run
+    folder.
     The counts of rows, and of skipped episodes by reason, go to stderr. The environment adds the schemas of its tools.
     Ends with status 1, and writes nothing, if no episode fits.
     """
@@ -120,12 +121,13 @@ def _refuse(
         raise UsageError(f"--min-score chooses episodes of --format sft, got --format {kind}")
     if all_pairs and kind != "dpo":
         raise UsageError(f"--all-pairs chooses pairs of --format dpo, got --format {kind}")
-    if where and (kind not in WHOLE or kind == "otlp"):
-        kinds = ", ".join(one for one in WHOLE if one != "otlp")
+    chooses = [one for one in WHOLE if one not in {"otlp", "site"}]
+    if where and kind not in chooses:
+        kinds = ", ".join(chooses)
         raise UsageError(f"--where chooses episodes of --format {kinds}, got --format {kind}")
     if sent and kind != "html":
         raise UsageError(f"--without and --canary change a file of --format html, got --format {kind}")
-    if out is None and (as_json or kind in ("parquet", "run", "html")):
+    if out is None and (as_json or kind in ("parquet", "run", "html", "site")):
         given = "--json" if as_json else f"--format {kind}"
         raise UsageError(f"{given} needs a file for the rows; name one with --out FILE")
 

@@ -31,8 +31,7 @@ def reviews(*, path: Path, of: str | None, as_json: bool) -> None:
     if len(runs.all()) != 1:
         raise UsageError(f"reviews are of one run, and {str(path)!r} holds {len(runs.all())}: {', '.join(runs.all())}")
     (run,) = runs.all().values()
-    home = path if (path / "taxonomy.toml").is_file() else path.parent
-    found = of_run(run, TaxonomyFile(home).taxonomy(), of=[name for name in (of or "").split(",") if name])
+    found = of_run(run, TaxonomyFile.of_run(run.folder).taxonomy(), of=[name for name in (of or "").split(",") if name])
     runs.close()
     if as_json:
         console.print_json(found)

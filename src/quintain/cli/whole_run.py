@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quintain.studio.episodes import EpisodeTable
     from quintain.studio.folders import Run
 
-KINDS = ("table", "run", "otlp", "html", "inspect", "atif")
+KINDS = ("table", "run", "otlp", "html", "inspect", "atif", "site")
 _DIGEST = re.compile(rb'\{"digest":"([0-9a-f]+)"')
 
 
@@ -33,7 +33,8 @@ class RunExport(NamedTuple):
         path: The run folder.
         out: File or folder to write; None for stdout.
         where: Filter that chooses episodes.
-        env: html: environment to replay the episodes with; None for the installed one that the run names.
+        env: html and site: environment to replay the episodes with. None: for html the installed one that the run
+            names, for site no replay.
         without: html: parts to leave out, with commas.
         canary: html: line for collectors of training data.
     """
@@ -56,13 +57,14 @@ def write_run(wish: RunExport) -> int:
     out, folder = wish.out, _folder(wish.path)
     with table_of(wish.path, f"--format {wish.kind}") as table:
         try:
+            if wish.kind == "site":
+                return _write_site(table.run, wish)
             if wish.kind == "otlp":
                 return _write(_requests(folder), out)
             rows = rows_where(table, wish.where)
-            if wish.kind in {"inspect", "atif"}:
-                return _write_traces(table.run, [row["n"] for row in rows], wish)
-            if wish.kind == "html":
-                return _write_html(table.run, [row["n"] for row in rows], wish)
+            if wish.kind in {"html", "inspect", "atif"}:
+                write = _write_html if wish.kind == "html" else _write_traces
+                return write(table.run, [row["n"] for row in rows], wish)
             if wish.kind == "run":
                 assert out is not None
                 return _write_folder(folder, rows, out)
@@ -144,6 +146,17 @@ def _write_html(run: Run, numbers: list[int], wish: RunExport) -> int:
     part.write_bytes(made)
     part.replace(wish.out)
     return len(numbers)
+
+
+def _write_site(run: Run, wish: RunExport) -> int:
+    from quintain.studio.replays import Replays
+    from quintain.studio.site import write_site
+
+    assert wish.out is not None
+    if wish.env is None:  # Replays of a whole run take hours, so they are asked for.
+        return write_site(run, wish.out)
+    with contextlib.closing(Replays(wish.env)) as replays:
+        return write_site(run, wish.out, replays)
 
 
 def _requests(folder: Path) -> Iterator[str]:

@@ -25,6 +25,7 @@ page         built files of the front end, and one episode as an HTML file
 inspect_log  the run as a log of Inspect
 atif         the run as trajectories of Harbor
 sent         episodes as one HTML file, without what must stay here
+site         the run as a folder for a static host
 notebook     an episode in a frame of a notebook
 access       token, keys, hosts and origins that are admitted, headers of answers
 app          routes of the JSON API

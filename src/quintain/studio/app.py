@@ -39,6 +39,8 @@ API = 1
 
 _SLICE_S = 0.4
 """Seconds of indexing per request; the page shows what is there, and asks again."""
+_SLICE_ROWS = 50_000
+"""Rows of a page from which on a request takes longer, in proportion: drawing so many takes about as long."""
 _POLL_S = 0.5
 _MOST_WAIT_S = 25.0
 _MOST_HITS = 500
@@ -90,10 +92,9 @@ def build(
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
-    if isinstance(error, Unplayable):
-        return _json({"detail": str(error)}, HTTPStatus.CONFLICT)
     status = HTTPStatus.NOT_FOUND if request.method in {"GET", "HEAD"} else HTTPStatus.BAD_REQUEST
-    return _json({"detail": str(error)}, status)
+    said = str(error).encode("utf-8", "replace").decode()  # It may name a file whose name is no text.
+    return _json({"detail": said}, HTTPStatus.CONFLICT if isinstance(error, Unplayable) else status)
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -125,7 +126,8 @@ class _Studio:
     async def columns(self, request: Request) -> Response:
         """Returns the columns from a row on; waits for one if there is none."""
         run, start = self._run(request), _number(request, "from")
-        message = await _waited(request, lambda: run.columns(start, _SLICE_S))
+        seconds = _SLICE_S * max(1.0, start / _SLICE_ROWS)
+        message = await _waited(request, lambda: run.columns(start, seconds))
         return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:
@@ -142,9 +144,7 @@ class _Studio:
         line = await run_in_threadpool(run.index.line, request.path_params["n"])
         manifest = run.facts()["run"]
         found = await run_in_threadpool(self._replays.changes, manifest, line, codec.digest(line))
-        lines: list[Any] = [{"diverged": found.diverged, "stale": found.stale}]
-        lines += [step for step in found.steps if start <= step.turn < end]
-        return Response(b"\n".join(map(msgspec.json.encode, lines)), media_type="application/x-ndjson")
+        return Response(found.lines(start, end), media_type="application/x-ndjson")
 
     async def seconds(self, request: Request) -> Response:
         """Returns the seconds of each turn of an episode: model, tools, verifier."""

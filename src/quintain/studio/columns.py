@@ -1,7 +1,7 @@
 """Columns of a run as typed arrays: the browser receives the index once, and filters and sorts it by itself.
 
 A message is four bytes with the length of a JSON head, the head, padding, and the arrays, each on a multiple of eight,
-little-endian. NaN stands for "none".
+little-endian. NaN stands for "none". Whole numbers have one, two or four bytes, as few as the largest needs.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ MOST = 200
 _CHARS = 200
 """Characters of a text; the episode has the whole."""
 _BATCH = 4000
+
+_TYPES = {"f": "f4", "B": "u1", "H": "u2", "I": "u4"}
+"""Types of a message by those of arrays."""
+_WIDER = {"B": "H", "H": "I"}
 
 _FIXED: dict[str, Literal["text", "f4", "u4"]] = {
     "task": "text", "member": "u4", "attempt": "u4", "split": "text", "agent": "text", "seed": "text", "end": "text",
@@ -55,27 +59,27 @@ _tools = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
 class Numbers:
-    """Column of numbers, as 4-byte floats or 4-byte unsigned integers."""
+    """Column of numbers, as 4-byte floats or unsigned integers below 2^32."""
 
     def __init__(self, kind: Literal["f4", "u4"], **facts: Any) -> None:
-        self.facts = {"kind": "number", "type": kind} | facts
-        self._data: array[Any] = array("f" if kind == "f4" else "I")
+        self.facts = {"kind": "number"} | facts
+        self._data: array[Any] = array("f" if kind == "f4" else "B")
         self._empty: list[float] = [math.nan if kind == "f4" else 0]
 
     def __len__(self) -> int:
         return len(self._data)
 
-    def extend(self, values: Iterable[Any]) -> None:
-        if self._data.typecode == "f" and None in (values := list(values)):
+    def extend(self, values: Sequence[Any]) -> None:
+        if self._data.typecode == "f" and None in values:
             values = [math.nan if value is None else value for value in values]
-        self._data.extend(values)
+        self._data = _extended(self._data, values)
 
     def fill(self, rows: int) -> None:
         """Appends so many rows without a value."""
         self._data.extend(self._empty * rows)
 
     def parts(self, start: int) -> tuple[dict[str, Any], list[array[Any]]]:
-        return self.facts, [self._data[start:]]
+        return self.facts | {"type": _TYPES[self._data.typecode]}, [self._data[start:]]
 
 
 class Texts:
@@ -88,7 +92,7 @@ class Texts:
 
     def __init__(self, since: int = 0, values: Sequence[str] = ()) -> None:
         self._since = since
-        self._data = array("I")
+        self._data: array[Any] = array("B")
         self._values = {value: n for n, value in enumerate(values)}
         self._firsts = [0] * len(values)
 
@@ -101,7 +105,7 @@ class Texts:
             if value not in known:
                 known[value] = len(known)
                 self._firsts.append(end - 1)  # At the latest; a value that is sent twice does no harm.
-        self._data.extend(map(known.__getitem__, values))
+        self._data = _extended(self._data, list(map(known.__getitem__, values)))
 
     def fill(self, rows: int) -> None:
         """Appends so many empty texts."""
@@ -109,7 +113,7 @@ class Texts:
 
     def parts(self, start: int) -> tuple[dict[str, Any], list[array[Any]]]:
         base = bisect.bisect_left(self._firsts, start) if start > self._since else 0
-        facts = {"kind": "text", "type": "u4", "base": base, "values": list(self._values)[base:]}
+        facts = {"kind": "text", "type": _TYPES[self._data.typecode], "base": base, "values": list(self._values)[base:]}
         return facts, [self._data[start:]]
 
 
@@ -220,7 +224,7 @@ class Columns:
         counts = {"from": start, "rows": self.rows, "left_out": self.left_out}
         head = msgspec.json.encode(counts | facts | {"columns": columns})
         head += b" " * (_padded(len(head) + 4) - len(head) - 4)
-        return b"".join((len(head).to_bytes(4, "little"), head, *map(_bytes, arrays)))
+        return b"".join((len(head).to_bytes(4, "little"), head, *itertools.chain.from_iterable(map(_bytes, arrays))))
 
 
 def of_labels(
@@ -241,6 +245,17 @@ def of_labels(
     return found
 
 
+def _extended(data: array[Any], values: Sequence[Any]) -> array[Any]:
+    """Returns the array with more values, or one of wider integers where they need it."""
+    try:
+        data.extend(array(data.typecode, values))  # All of them or none.
+    except OverflowError:
+        if data.typecode not in _WIDER:
+            raise
+        return _extended(array(_WIDER[data.typecode], data), values)
+    return data
+
+
 def _joined(texts: Iterable[str]) -> str:
     return f"[{','.join(texts)}]"
 
@@ -249,7 +264,9 @@ def _padded(size: int) -> int:
     return (size + 7) // 8 * 8
 
 
-def _bytes(part: array[Any]) -> bytes:
+def _bytes(part: array[Any]) -> list[bytes | memoryview]:
+    """Returns an array and its padding."""
     if sys.byteorder == "big":
         part.byteswap()
-    return part.tobytes() + bytes(_padded(len(part) * part.itemsize) - len(part) * part.itemsize)
+    size = len(part) * part.itemsize
+    return [memoryview(part), bytes(_padded(size) - size)]

@@ -31,7 +31,7 @@ class Run:
     """Run of a folder, whose index and columns are opened at their first use."""
 
     def __init__(self, name: str, folder: Path, cache: Path, *, labels: Sequence[Path] = ()) -> None:
-        self.name, self.folder = name, folder
+        self.name, self.folder = _text(name), folder
         self._file = cache / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]}.sqlite"
         self._lock = threading.Lock()
         self._index: Index | None = None
@@ -78,7 +78,7 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """Returns what the folder's files say of the run; a file that cannot be read is a warning."""
-        said: dict[str, Any] = {"name": self.name, "folder": str(self.folder), "warnings": []}
+        said: dict[str, Any] = {"name": self.name, "folder": _text(str(self.folder)), "warnings": []}
         for key, read in (("run", _manifest), ("environment", Description.read)):
             try:
                 said[key] = read(self.folder)
@@ -97,7 +97,10 @@ class Run:
         index = self.index
         query = "SELECT count(*), count(score), avg(score), total(score), min(score), max(score) FROM episode"
         with index.lock:
-            done = index.update(0)
+            try:
+                done = index.update(0)
+            except UsageError:  # On a full disk, what was indexed before is shown; the table says why it is not all.
+                done = False
             episodes, scored, mean, total, least, most = index.database.execute(query).fetchone()
             progress = index.progress()
         facts, failed = self.facts(), episodes - scored
@@ -151,9 +154,9 @@ class Runs:
         for folder in self._found():
             if folder not in self._known:
                 self._known.add(folder)
-                name, n = folder.name, 2
+                name, n = _text(folder.name), 2
                 while name in self._runs:
-                    name, n = f"{folder.name}~{n}", n + 1
+                    name, n = f"{_text(folder.name)}~{n}", n + 1
                 self._runs[name] = Run(name, folder, self._cache, labels=self._labels)
         return {name: run for name, run in self._runs.items() if (run.folder / "traces.jsonl").is_file()}
 
@@ -161,12 +164,12 @@ class Runs:
         """Returns a run.
 
         Raises:
-            UsageError: No run has that name.
+            UsageError: No run has that name, or it was deleted.
         """
-        runs = self._runs if name in self._runs else self.all()
-        if name not in runs:
-            raise UsageError(f"the studio has no run {name!r}; it has {', '.join(sorted(runs))}")
-        return runs[name]
+        run = self._runs.get(name) or self.all().get(name)
+        if run is None or not (run.folder / "traces.jsonl").is_file():
+            raise UsageError(f"the studio has no run {name!r}; it has {', '.join(sorted(self.all()))}")
+        return run
 
     def close(self) -> None:
         for run in self._runs.values():
@@ -178,6 +181,11 @@ class Runs:
                 yield place
             else:
                 yield from sorted(path.parent for path in place.glob("*/traces.jsonl"))
+
+
+def _text(name: str) -> str:
+    """Returns the name of a file as a text that JSON can hold: bytes that are no UTF-8 become question marks."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

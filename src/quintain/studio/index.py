@@ -186,12 +186,18 @@ class Index:
 
         Returns:
             True if nothing is left; a last line without a line break is not there yet.
+
+        Raises:
+            UsageError: The run is gone, or the index cannot be written, as on a full disk; what it has stays.
         """
         until = time.monotonic() + seconds
         with self.lock:
-            if self._differs():
-                self._clear()
-            return self._read(self.traces, "traces", until) and self._read(self.timings, "timings", until)
+            try:
+                if self._differs():
+                    self._clear()
+                return self._read(self.traces, "traces", until) and self._read(self.timings, "timings", until)
+            except (OSError, sqlite3.Error) as error:
+                raise UsageError(f"cannot continue the index of {self.run}, {str(self.file)!r}: {error}") from error
 
     def line(self, n: int) -> bytes:
         """Returns the line of an episode as it is on disk, with its digest.
@@ -363,7 +369,8 @@ def _transaction(database: sqlite3.Connection) -> Generator[None]:
     try:
         yield
     except BaseException:
-        database.execute("ROLLBACK")
+        if database.in_transaction:  # A full disk has ended it.
+            database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
 

@@ -7,6 +7,7 @@ part of the studio that runs an environment's code.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from typing import Any
@@ -65,6 +66,11 @@ class Answer(msgspec.Struct, omit_defaults=True):
     diverged: int | None = None
     stale: bool = False
     reason: str = ""
+
+    def lines(self, start: int = 0, end: float = math.inf) -> bytes:
+        """Returns it as JSON lines: how the replay went, then the steps of the turns from `start` to before `end`."""
+        steps = [step for step in self.steps if start <= step.turn < end]
+        return b"\n".join(map(msgspec.json.encode, [{"diverged": self.diverged, "stale": self.stale}, *steps]))
 
 
 def main(spec: str) -> None:

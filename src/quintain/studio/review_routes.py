@@ -85,31 +85,14 @@ class ReviewRoutes:
         return endpoint
 
     def taxonomy(self, _request: Request, _body: bytes) -> Any:
-        text, tag = self._taxonomy.read()
-        found = Taxonomy.parse(text)
-        return {"text": text, "tag": tag, "revision": found.revision, "modes": found.mode, "reserved": RESERVED}
+        return taxonomy_of(self._taxonomy)
 
     def put_taxonomy(self, request: Request, body: bytes) -> Any:
         self._taxonomy.write(body.decode("utf-8", "replace"), request.headers.get("if-match", "").strip('"'))
         return self.taxonomy(request, body)
 
     def reviews(self, request: Request, _body: bytes) -> Any:
-        """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
-        run, sample, reviewer = self._run(request), request.query_params.get("sample", ""), self._name(request)
-        lines, warnings = run.reviews.all()
-        counting, labels = current(lines), run.labels
-        hidden = samples.read(run.folder, sample).blind if sample else ()
-        if "reviewers" in hidden:
-            counting = [one for one in counting if one.reviewer == reviewer]
-        owners = {} if "triage" in hidden else labels.owners()
-        rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
-        programs: dict[str, list[int]] = {}
-        for key, owner in owners.items():
-            if key in rows:
-                programs.setdefault(owner, []).append(rows[key][0])
-        facts: dict[str, Any] = {"reviewer": reviewer, "samples": samples.names(run.folder)}
-        facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
-        return facts | {"reviews": [_placed(one, rows) for one in counting]}
+        return reviews_of(self._run(request), self._name(request), request.query_params.get("sample", ""))
 
     def labels(self, request: Request, _body: bytes) -> Any:
         """Returns what programs say of an episode."""
@@ -234,6 +217,31 @@ class ReviewRoutes:
 
     def _run(self, request: Request) -> Run:
         return self._runs[request.path_params["run"]]
+
+
+def taxonomy_of(file: TaxonomyFile) -> dict[str, Any]:
+    """Returns the taxonomy, its text and the tag that a writer must name."""
+    text, tag = file.read()
+    found = Taxonomy.parse(text)
+    return {"text": text, "tag": tag, "revision": found.revision, "modes": found.mode, "reserved": RESERVED}
+
+
+def reviews_of(run: Run, reviewer: str = "", sample: str = "") -> dict[str, Any]:
+    """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
+    lines, warnings = run.reviews.all()
+    counting, labels = current(lines), run.labels
+    hidden = samples.read(run.folder, sample).blind if sample else ()
+    if "reviewers" in hidden:
+        counting = [one for one in counting if one.reviewer == reviewer]
+    owners = {} if "triage" in hidden else labels.owners()
+    rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
+    programs: dict[str, list[int]] = {}
+    for key, owner in owners.items():
+        if key in rows:
+            programs.setdefault(owner, []).append(rows[key][0])
+    facts: dict[str, Any] = {"reviewer": reviewer, "samples": samples.names(run.folder)}
+    facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
+    return facts | {"reviews": [_placed(one, rows) for one in counting]}
 
 
 def said_of(run: Run, n: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from quintain.errors import UsageError
 
 from .folders import Run
 from .page import page
+from .player import Answer
 from .replays import Replays, Unplayable
 from .review_routes import said_of
 
@@ -49,15 +50,10 @@ def saved(
     if not 0 < len(numbers) <= MOST:
         raise UsageError(f"a file holds 1 to {MOST} episodes, got {len(numbers):,}")
     known, lines = run.facts(), [run.index.line(n) for n in numbers]
-    facts, playable = list[dict[str, Any]](), True
-    for n, line in zip(numbers, lines, strict=True):
-        said = said_of(run, n) | {"seconds": run.index.seconds(n)}
-        if playable:
-            try:
-                said["changes"] = replays.changes(known["run"], line, codec.digest(line))
-            except Unplayable:  # Then neither this nor a later episode has changes: each try may take a minute.
-                playable = False
-        facts.append(said)
+    facts = list[dict[str, Any]]()
+    for n, answer in zip(numbers, replayed(known["run"], lines, replays), strict=True):
+        changes = {} if answer is None else {"changes": answer}
+        facts.append(said_of(run, n) | {"seconds": run.index.seconds(n)} | changes)
     name, environment = run.name, known["environment"]
     if without:
         lines = [_line_without(line, without) for line in lines]
@@ -67,6 +63,27 @@ def saved(
     notes = [f"Left out: {', '.join(part for part in PARTS if part in without)}." if without else "", canary]
     title, shared = f"{name}, episodes {len(lines)}", {"environment": environment, "findings": known["findings"]}
     return page(title, lines, [note for note in notes if note], run=name, facts=facts, **shared)
+
+
+def replayed(run: dict[str, Any] | None, lines: Iterable[bytes], replays: Replays) -> Iterator[Answer | None]:
+    """Yields what the steps of each episode changed, and None from the first on that cannot be played.
+
+    Each try to play one may take a minute.
+
+    Args:
+        run: Content of `run.json`.
+        lines: Lines of `traces.jsonl`.
+        replays: Replays that find it.
+    """
+    playable = True
+    for line in lines:
+        answer = None
+        if playable:
+            try:
+                answer = replays.changes(run, line, codec.digest(line))
+            except Unplayable:
+                playable = False
+        yield answer
 
 
 def _line_without(line: bytes, without: Collection[str]) -> bytes:

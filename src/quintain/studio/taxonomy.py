@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 
@@ -104,6 +104,11 @@ class TaxonomyFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
+
+    @classmethod
+    def of_run(cls, folder: Path) -> Self:
+        """Returns that of a run folder, by default that of the folder around it."""
+        return cls(folder if (folder / FILE).is_file() else folder.parent)
 
     def read(self) -> tuple[str, str]:
         """Returns the text and its tag, which a writer must name."""
