@@ -172,13 +172,11 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   const members = columns.group(task, attempt);
   const row = members.find((one) => columns.number("member", one) === member) ?? -1;
   const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.line((run.opened = row))), [run, row]);
-  // The line of the address before is there until the next one comes.
-  const fits = line?.trace.task === task && (line.trace.member ?? 0) === member && (line.trace.attempt ?? 0) === attempt;
-  const trace = fits ? line.trace : undefined;
+  const trace = line?.trace;
   useEffect(() => {
-    if (fits && turn >= 0) goTo(turn);
-    else if (fits) scrollTo(0, 0);
-  }, [fits, turn, line]);
+    if (trace && turn >= 0) goTo(turn);
+    else if (trace) scrollTo(0, 0);
+  }, [turn, trace]);
   const place = run.rows.indexOf(row);
   // Keys may be faster than the next drawing.
   const latest = useRef(row);
@@ -220,7 +218,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   ]);
   if (error || failed) return <Notice words={error || failed} />;
   if (row < 0 && columns.head?.done) return <Notice words={`The run has no episode of task ${task}, member ${member}.`} />;
-  if (!fits) return <p>Loading {clear(task)} …</p>;
+  if (trace === undefined) return <p>Loading {clear(task)} …</p>;
   return (
     <>
       <p class="bar">

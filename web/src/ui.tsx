@@ -7,19 +7,19 @@ import { clear } from "./text";
 
 // The answer to a question, asked for when `again` changes; what went wrong; and a function that asks once more.
 export function useAsk<Answer>(question: () => Promise<Answer> | undefined, again: unknown[]): [Answer | undefined, string, () => void] {
-  const [[found, error], set] = useState<[Answer | undefined, string]>([undefined, ""]);
+  const [[found, error, of], set] = useState<[Answer | undefined, string, unknown[]]>([undefined, "", again]);
   const latest = useRef(0);
   const load = () => {
     const asked = ++latest.current;
-    const take = (answer: Answer | undefined, words: string) => asked === latest.current && set([answer, words]);
+    const take = (answer: Answer | undefined, words: string) => asked === latest.current && set([answer, words, again]);
     question()?.then((answer) => take(answer, ""), (problem: unknown) => take(undefined, reason(problem)));
   };
   useEffect(() => {
-    set([undefined, ""]);
     load();
     return () => { latest.current += 1; };
   }, again);
-  return [found, error, load];
+  // The answer to another question is there until the next one comes.
+  return of.every((one, n) => one === again[n]) ? [found, error, load] : [undefined, "", load];
 }
 
 // The same for a path of the API.

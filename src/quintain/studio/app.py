@@ -24,6 +24,7 @@ from quintain.errors import UsageError
 
 from .access import Guard, OwnerOf
 from .agreement import labels_of_run
+from .compare import compared
 from .folders import Run, Runs
 from .page import TYPES, built
 from .replays import Replays, Unplayable
@@ -71,6 +72,7 @@ def build(
         "/static/{name}": studio.file,
         "/api": studio.version,
         "/api/runs": studio.list,
+        "/api/compare": studio.compare,
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
@@ -118,6 +120,11 @@ class _Studio:
     async def list(self, _request: Request) -> Response:
         runs = self._runs.all().values()
         return _json(await run_in_threadpool(lambda: [run.summary() | labels_of_run(run) for run in runs]))
+
+    async def compare(self, request: Request) -> Response:
+        """Returns the runs `a` and `b` compared."""
+        a, b = (self._runs[request.query_params.get(name, "")] for name in ("a", "b"))
+        return _json(await run_in_threadpool(compared, a, b))
 
     async def run(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._run(request).facts))
