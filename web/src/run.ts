@@ -7,24 +7,24 @@ import type { Environment, Line } from "./record";
 
 export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
 
-export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
-  return JSON.parse(await text(path, request));
+// An answer that is none is an error, which says why.
+async function answered(path: string, request: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(`api/${path}`, request);
+  if (answer.ok) return answer;
+  const said = await answer.text();
+  throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
 }
 
-async function text(path: string, request: RequestInit = {}): Promise<string> {
-  const answer = await fetch(`api/${path}`, request);
-  const said = await answer.text();
-  if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
-  return said;
+export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
+  return (await answered(path, request)).json();
 }
 
 // The lines of an answer, as they come.
 export async function* lines<Line>(path: string, signal: AbortSignal): AsyncGenerator<Line> {
-  const answer = await fetch(`api/${path}`, { signal });
-  if (!answer.ok || !answer.body) throw new Error((await answer.json()).detail);
+  const answer = await answered(path, { signal });
   let rest = "";
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
     const whole = (rest + part.value).split("\n");
     rest = whole.pop() ?? "";
     for (const line of whole) yield JSON.parse(line);
@@ -93,7 +93,7 @@ export class Run {
   }
 
   async changes(row: number): Promise<Changes> {
-    const [head, ...steps] = (await text(`${this.address}/episodes/${row}/changes`)).split("\n").map((line) => JSON.parse(line));
+    const [head, ...steps] = (await (await answered(`${this.address}/episodes/${row}/changes`)).text()).split("\n").map((line) => JSON.parse(line));
     return { ...head, steps };
   }
 
@@ -127,8 +127,7 @@ export class Run {
     const more = async () => {
       this.facts ??= await ask<Facts>(this.address);
       const head = this.columns.head;
-      const answer = await fetch(`api/${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
-      if (!answer.ok) throw new Error(await answer.text());
+      const answer = await answered(`${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
       const before = this.columns.rows;
       const continued = this.columns.apply(await answer.arrayBuffer());
       if (!continued) {

@@ -40,6 +40,12 @@ function cells(run: Run): Cell[] {
   ];
 }
 
+// What only groups have.
+const FIGURES: Record<string, (one: Members) => number> = {
+  members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread,
+  ...Object.fromEntries([2, 4, 8, 16].map((k) => [`pass^${k}`, (one: Members) => passes(one, k)])),
+};
+
 // The same where lines below 0 are groups: -1 is the first. What only a group has is empty for its members.
 function groupCells(run: Run, groups: Members[]): Cell[] {
   const rows = new Map(cells(run).map((one) => [one.key, one]));
@@ -54,9 +60,8 @@ function groupCells(run: Run, groups: Members[]): Cell[] {
   const name = cell("task", 13, ({ task, attempt }) => clear(task) + (attempt ? `, attempt ${attempt}` : ""), "task", 2);
   return [
     { ...name, show: (line) => (line < 0 ? name.show(line) : `member ${run.columns.number("member", line)}`), clip: true },
-    cell("members", 5, ({ rows }) => String(rows.length)),
-    cell("score", 4.5, (one) => figure(one.mean), "mean"), cell("spread", 4.5, (one) => figure(one.spread)),
-    ...[2, 4, 8, 16].filter((k) => k <= most).map((k) => cell(`pass^${k}`, 4.5, (one) => figure(passes(one, k)))),
+    ...Object.entries(FIGURES).filter(([key]) => !(Number(key.split("^")[1]) > most)).map(([key, value]) =>
+      cell(key, 4.5, (one) => figure(value(one)), key === "score" ? "mean" : key)),
     ...["turns", "errors", "moved", "seconds"].map(average),
     cell("group", 12, verdict), { ...cell("label", 7, () => ""), clip: true }, { ...cell("reason", 9, () => "", "reason", 2), clip: true },
   ];
@@ -64,9 +69,7 @@ function groupCells(run: Run, groups: Members[]): Cell[] {
 
 // Sorts groups in place by what only groups have; otherwise they keep the order of their first members.
 function sorted(groups: Members[], sort: string): Members[] {
-  const [key, sign] = [sort.replace(/^-/, ""), sort.startsWith("-") ? -1 : 1];
-  const own: Record<string, (one: Members) => number> = { members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread };
-  const value = own[key] ?? (key.startsWith("pass^") && ((one: Members) => passes(one, Number(key.slice(5)))));
+  const [value, sign] = [FIGURES[sort.replace(/^-/, "")], sort.startsWith("-") ? -1 : 1];
   if (!value) return groups;
   const order = new Map(groups.map((one) => [one, Number.isNaN(value(one)) ? Infinity : sign * value(one)]));
   return groups.sort((a, b) => ((order.get(a) ?? 0) - (order.get(b) ?? 0)) || 0);
