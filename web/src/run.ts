@@ -2,7 +2,7 @@
 import type { Changes } from "./changes";
 import { Columns } from "./columns";
 import type { Binding } from "./keys";
-import { type Finding, type Reviews, setFindings, setLabels } from "./labels";
+import type { Finding, Reviews } from "./labels";
 import type { Environment, Line } from "./record";
 
 export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
@@ -81,11 +81,10 @@ export class Run {
 
   line(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}`); }
 
-  // Reads the reviews of the run, and sets their columns.
+  // Reads the reviews of the run; their columns come with the next episodes, or at once if there are none.
   async loadReviews(): Promise<void> {
     try {
       this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-      setLabels(this.columns, this.reviews);
       this.tell(this.error);
     } catch (error) {
       this.tell(String(error));
@@ -126,18 +125,16 @@ export class Run {
     this.following = true;
     const more = async () => {
       this.facts ??= await ask<Facts>(this.address);
-      const head = this.columns.head;
-      const answer = await answered(`${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
-      const before = this.columns.rows;
+      const { head, rows, labels } = this.columns;
+      const answer = await answered(`${this.address}/columns?from=${rows}&labels=${labels}&wait=${head?.done ? WAIT_S : 0}`);
       const continued = this.columns.apply(await answer.arrayBuffer());
       if (!continued) {
         this.searches.clear();
         this.selected = new Set();
       }
-      if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-      setLabels(this.columns, this.reviews);
-      setFindings(this.columns, this.facts.findings);
-      const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
+      const changed = this.columns.labels !== labels;
+      if (changed || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
+      const told = head !== undefined && this.columns.rows === rows && !changed && head.done === this.columns.head?.done;
       if (this.error || !continued || !told) this.tell("");
     };
     await repeat(() => this.listeners.size > 0, more, (words) => this.tell(words));

@@ -89,7 +89,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   // What was typed since the filter of the address.
   const [[typed, since], setTyped] = useState([where, where]);
   const height = useSize(scroller)[1];
-  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
+  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, columns.labels]);
   const kept = useMemo(() => matching(columns, filter), [filter]);
   const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
   const there = (to: { where?: string; sort?: string; by?: string }) => address.episodes(run.name, to.where ?? where, to.sort ?? sort, to.by ?? by);
@@ -103,7 +103,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
     if (!folded) return new Int32Array(rows.buffer, rows.byteOffset, rows.length);
     return Int32Array.from(groups.flatMap((one, n) => [-1 - n, ...(open.has(named(one)) ? one.rows : [])]));
   }, [rows, groups, open]);
-  const shown = useMemo(() => (folded ? groupCells(run, groups) : cells(run)), [columns, columns.rows, columns.byName.size, run.reviews, groups]);
+  const shown = useMemo(() => (folded ? groupCells(run, groups) : cells(run)), [columns, columns.rows, columns.byName.size, columns.labels, groups]);
   run.view = folded ? Uint32Array.from(groups.flatMap((one) => one.rows)) : rows;
   const { place: chosen, at, choose, keys } = useChosen(lines.length, folded ? "line" : "episode", (place) => {
     const box = scroller.current;

@@ -14,10 +14,12 @@ folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
 labels       verdicts of programs, such as triage
 reports      findings of audits and numbers of trainers
+said         labels and findings as columns
 taxonomy     modes of failure, as TOML
 agreement    how far reviewers agree
 samples      episodes that several people review, blind
 places       folders in the user's home
+compare      two runs, by what their episodes are about
 profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans

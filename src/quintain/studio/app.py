@@ -130,9 +130,9 @@ class _Studio:
         return _json(await run_in_threadpool(self._run(request).facts))
 
     async def columns(self, request: Request) -> Response:
-        """Returns the columns from a row on; waits for one if there is none."""
-        run, start = self._run(request), _number(request, "from")
-        message = await _waited(request, lambda: run.columns(start, _SLICE_S))
+        """Returns the columns from a row on; waits for one, or for labels that are others than `labels`."""
+        run, start, known = self._run(request), _number(request, "from"), request.query_params.get("labels")
+        message = await _waited(request, lambda: run.columns(start, _SLICE_S, known))
         return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:

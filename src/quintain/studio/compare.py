@@ -11,7 +11,7 @@ from .folders import Run
 from .shapes import SEPARATOR
 
 
-class _Played(msgspec.Struct, array_like=True, gc=False):
+class _PlayedRow(msgspec.Struct, array_like=True, gc=False):
     """Row of an episode."""
 
     n: int
@@ -33,7 +33,7 @@ class _Part(msgspec.Struct):
     n: int = 0
 
 
-_Pair = tuple[_Played, _Played]
+_Pair = tuple[_PlayedRow, _PlayedRow]
 _QUERY = "SELECT n, task, member, score, tags, rewards, tools, shape FROM episode ORDER BY n"
 _mapping = msgspec.json.Decoder(dict[str, str])
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -67,14 +67,14 @@ def _gap(part: _Part) -> float:
     return abs(part.b - part.a) / part.n
 
 
-def _played(run: Run) -> dict[tuple[str, int], _Played]:
+def _played(run: Run) -> dict[tuple[str, int], _PlayedRow]:
     run.index.update()
     with run.index.lock:
         found = run.index.database.execute(_QUERY).fetchall()
-    return {(row[1], row[2]): _Played(*row) for row in found}
+    return {(row[1], row[2]): _PlayedRow(*row) for row in found}
 
 
-def _scores(pairs: Iterable[_Pair], of: Callable[[_Played, _Played], Iterable[str]]) -> list[_Part]:
+def _scores(pairs: Iterable[_Pair], of: Callable[[_PlayedRow, _PlayedRow], Iterable[str]]) -> list[_Part]:
     """Adds up scores by what a pair is about."""
     found = dict[str, _Part]()
     for one, other in pairs:
@@ -86,7 +86,7 @@ def _scores(pairs: Iterable[_Pair], of: Callable[[_Played, _Played], Iterable[st
     return list(found.values())
 
 
-def _shares(pairs: Sequence[_Pair], of: Callable[[_Played], Iterable[str]]) -> list[_Part]:
+def _shares(pairs: Sequence[_Pair], of: Callable[[_PlayedRow], Iterable[str]]) -> list[_Part]:
     """Counts the pairs for which something holds in the first run, and in the second one."""
     found = dict[str, _Part]()
     for one, other in pairs:
@@ -97,13 +97,13 @@ def _shares(pairs: Sequence[_Pair], of: Callable[[_Played], Iterable[str]]) -> l
     return list(found.values())
 
 
-def _tags(one: _Played, _other: _Played) -> list[str]:
+def _tags(one: _PlayedRow, _other: _PlayedRow) -> list[str]:
     return [
         f"{name}:{msgspec.json.encode(value).decode()}" for name, value in _mapping.decode(one.tags).items() if value
     ]
 
 
-def _phases(one: _Played) -> list[str]:
+def _phases(one: _PlayedRow) -> list[str]:
     return [name for name, (level, total, _) in _rewards.decode(one.rewards).items() if level == "phase" and total > 0]
 
 

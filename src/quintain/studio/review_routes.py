@@ -94,21 +94,16 @@ class ReviewRoutes:
         return self.taxonomy(request, body)
 
     def reviews(self, request: Request, _body: bytes) -> Any:
-        """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
+        """Returns the reviews that count, without what a sample hides."""
         run, sample, reviewer = self._run(request), request.query_params.get("sample", ""), self._name(request)
         lines, warnings = run.reviews.all()
-        counting, labels = current(lines), run.labels
+        counting = current(lines)
         hidden = samples.read(run.folder, sample).blind if sample else ()
         if "reviewers" in hidden:
             counting = [one for one in counting if one.reviewer == reviewer]
-        owners = {} if "triage" in hidden else labels.owners()
-        rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
-        programs: dict[str, list[int]] = {}
-        for key, owner in owners.items():
-            if key in rows:
-                programs.setdefault(owner, []).append(rows[key][0])
+        rows = run.rows({one.target.task for one in counting})
         facts: dict[str, Any] = {"reviewer": reviewer, "samples": samples.names(run.folder)}
-        facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
+        facts["warnings"] = warnings + run.labels.warnings()
         return facts | {"reviews": [_placed(one, rows) for one in counting]}
 
     def labels(self, request: Request, _body: bytes) -> Any:
