@@ -1,8 +1,8 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Environment, Trace, Turn } from "./record";
 import { clear, figure, mean, sum } from "./text";
-import { Details, Sheet, slid, useSize } from "./ui";
+import { Details, Sheet, slid, useLatest, useSize } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
@@ -58,19 +58,16 @@ export function Lanes({ trace, marks, environment, measure, seconds, turn, go }:
   const lanes = useMemo(() => lanesOf(found, environment, measure), [found, environment]);
   const drawn = useMemo(() => <Drawn found={found} lanes={lanes} wide={wide} />, [lanes, wide]);
   const per = found[0]?.turns ?? 1;
-  const [place, setPlace] = useState(turn);
-  // Keys may be faster than the next drawing.
-  const latest = useRef(turn);
-  const move = (to: number) => setPlace((latest.current = to));
+  const [place, at, move] = useLatest(turn);
   useLayoutEffect(() => move(turn), [turn]);
   const height = lanes.length * LANE;
   const column = found[Math.floor(place / per)];
   const pressed = (event: KeyboardEvent) => {
-    const to = slid(event, latest.current, turns - 1, per);
+    const to = slid(event, at(), turns - 1, per);
     if (to === undefined && event.key !== "Enter") return;
     event.preventDefault();
     event.stopPropagation();
-    if (to === undefined) go(latest.current);
+    if (to === undefined) go(at());
     else move(to);
   };
   if (turns === 0) return null;

@@ -83,12 +83,8 @@ export class Run {
 
   // Reads the reviews of the run; their columns come with the next episodes, or at once if there are none.
   async loadReviews(): Promise<void> {
-    try {
-      this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-      this.tell(this.error);
-    } catch (error) {
-      this.tell(String(error));
-    }
+    const words = await ask<Reviews>(`${this.address}/reviews`).then((found) => ((this.reviews = found), this.error), String);
+    this.tell(words);
   }
 
   async changes(row: number): Promise<Changes> {
@@ -102,15 +98,15 @@ export class Run {
     this.searches.set(text, known);
     if (known.rows < this.columns.rows && !known.running) {
       known.running = true;
-      const ended = (words: string) => {
+      const asked = ask<{ found: number[]; rows: number }>(`${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`);
+      void asked.then(({ found, rows }) => {
+        for (const row of found) known.found.add(row);
+        known.rows = rows;
+        return "";
+      }, String).then((words) => {
         known.running = false;
         this.tell(words);
-      };
-      ask<{ found: number[]; rows: number }>(`${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`).then((answer) => {
-        for (const row of answer.found) known.found.add(row);
-        known.rows = answer.rows;
-        ended("");
-      }, (error: unknown) => ended(String(error)));
+      });
     }
     return known.found;
   }

@@ -1,6 +1,6 @@
 // The studio: which screen an address names.
 import { render, type VNode } from "preact";
-import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { AgreementOf } from "./agreement";
 import { Compare } from "./compare";
 import { Curves } from "./curves";
@@ -171,21 +171,18 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   const { columns } = run;
   const members = columns.group(task, attempt);
   const row = members.find((one) => columns.number("member", one) === member) ?? -1;
-  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.line((run.opened = row))), [run, row]);
+  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.line(row)), [run, row]);
   const trace = line?.trace;
   useEffect(() => {
     if (trace && turn >= 0) goTo(turn);
     else if (trace) scrollTo(0, 0);
   }, [turn, trace]);
   const place = run.rows.indexOf(row);
+  if (row >= 0) run.opened = row;
   // Keys may be faster than the next drawing.
-  const latest = useRef(row);
-  latest.current = row;
   const other = (list: Uint32Array | number[], by: number) => () => {
-    const found = list[list.indexOf(latest.current) + by];
-    if (found === undefined) return;
-    latest.current = found;
-    go(address.row(run, found));
+    const found = list[list.indexOf(run.opened) + by];
+    if (found !== undefined) go(address.row(run, (run.opened = found)));
   };
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
   const { reviews, said } = useSaid(run, row);

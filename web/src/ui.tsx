@@ -108,18 +108,23 @@ export function slid(event: KeyboardEvent, place: number, last: number, by = 1):
   return to === undefined ? undefined : Math.max(0, Math.min(last, to));
 }
 
+// A value that keys may change faster than the next drawing: as it is drawn, as it is now, and how it is set.
+export function useLatest<Value>(first: Value): [drawn: Value, at: () => Value, set: (value: Value) => void] {
+  const [drawn, draw] = useState(first);
+  const latest = useRef(first);
+  return [drawn, () => latest.current, (value) => { latest.current = value; draw(() => value); }];
+}
+
 const seen = (row: number): void => document.getElementById(`line-${row}`)?.scrollIntoView({ block: "nearest" });
 
-// The chosen row of a list. Keys may be faster than the next drawing, so `at()` is newer than `place`.
+// The chosen row of a list; `at()` is newer than `place`.
 export function useChosen(length: number, what: string, reveal = seen): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
-  const [place, setPlace] = useState(0);
-  const latest = useRef(0);
+  const [place, at, set] = useLatest(0);
   const choose = (row: number) => {
-    latest.current = Math.max(0, Math.min(length - 1, row));
-    setPlace(latest.current);
-    reveal(latest.current);
+    set(Math.max(0, Math.min(length - 1, row)));
+    reveal(at());
   };
-  const by = (step: number) => () => choose(latest.current + step);
+  const by = (step: number) => () => choose(at() + step);
   const keys: Binding[] = [["j", `next ${what}`, by(1)], ["k", `previous ${what}`, by(-1)]];
-  return { place: Math.max(0, Math.min(place, length - 1)), at: () => latest.current, choose, keys };
+  return { place: Math.max(0, Math.min(place, length - 1)), at, choose, keys };
 }
