@@ -98,7 +98,7 @@ export class Run {
     this.searches.set(text, known);
     if (known.rows < this.columns.rows && !known.running) {
       known.running = true;
-      const asked = ask<{ found: number[]; rows: number }>(`${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`);
+      const asked = ask<{ found: number[]; rows: number }>(`${this.address}/holding?from=${known.rows}&q=${encodeURIComponent(text)}`);
       void asked.then(({ found, rows }) => {
         for (const row of found) known.found.add(row);
         known.rows = rows;
@@ -177,7 +177,7 @@ export const address = {
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
   compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
   // In one run, or in all of them.
-  search: (run: string, q = "", kase = "", field = "") => (run ? place(run, "search") : "#/") + query({ q, case: kase, field }),
+  search: (run: string, asked: Record<string, string>) => (run ? place(run, "search") : "#/") + query(asked),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) => address.episode(of.name, ...key(of, row)),
 };

@@ -113,7 +113,7 @@ function Search({ run, query }: { run: string; query: URLSearchParams }) {
   useEffect(() => void (query.has("q") || focusSearch()), []);
   return (
     <>
-      <Ask key={query.toString()} query={query} to={(...asked) => address.search(run, ...asked)} />
+      <Ask key={query.toString()} query={query} run={run} />
       <Found runs={[run]} query={query} />
     </>
   );
@@ -124,7 +124,7 @@ function Runs({ query }: { query: URLSearchParams }) {
   if (error) return <Notice words={error} />;
   return (
     <>
-      <Ask key={query.toString()} query={query} to={(...asked) => address.search("", ...asked)} />
+      <Ask key={query.toString()} query={query} run="" />
       {query.has("q") ? runs && <Found runs={runs.map((one) => one.name)} query={query} /> : <ListOfRuns runs={runs} />}
     </>
   );

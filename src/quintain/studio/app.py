@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -25,6 +26,7 @@ from quintain.errors import UsageError
 from .access import Guard, OwnerOf
 from .agreement import labels_of_run
 from .compare import compared
+from .finder import fitting
 from .folders import Run, Runs
 from .page import TYPES, built
 from .replays import Replays, Unplayable
@@ -78,8 +80,8 @@ def build(
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
+        "/api/runs/{run}/holding": studio.holding,
         "/api/runs/{run}/search": studio.search,
-        "/api/runs/{run}/hits": studio.hits,
         "/api/runs/{run}/metrics": studio.metrics,
         "/api/runs/{run}/live": studio.live,
         "/api/runs/{run}/live/turns": studio.turns,
@@ -157,26 +159,29 @@ class _Studio:
         """Returns the seconds of each turn of an episode: model, tools, verifier."""
         return _json(await run_in_threadpool(self._run(request).index.seconds, request.path_params["n"]))
 
-    async def search(self, request: Request) -> Response:
+    async def holding(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""
         run, text = self._run(request), request.query_params.get("q", "")
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
 
-    async def hits(self, request: Request) -> Response:
-        """Returns the places at which a text stands, a line each; `case=1` tells capital letters apart."""
-        run, text, given = self._run(request), request.query_params.get("q", ""), request.query_params
+    async def search(self, request: Request) -> Response:
+        """Returns the places at which a text stands, a line each; `case=1` tells capital letters apart.
+
+        With `regex=1` it is a regular expression of Python. A search that ends early says why in a last line `detail`.
+        """
+        index, given = self._run(request).index, request.query_params
         most = min(_number(request, "most") or _MOST_HITS, _MOST_HITS)
+        text, fold, field = given.get("q", ""), given.get("case") != "1", given.get("field", "")
         if not text:
             raise UsageError("q must be a text to search for")
-
-        def lines() -> Iterator[bytes]:
-            run.index.update()
-            found = hits(run.index, text, fold=given.get("case") != "1", field=given.get("field", ""))
-            for one in itertools.islice(found, most):
-                yield msgspec.json.encode(one) + b"\n"
-
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        await run_in_threadpool(index.update)
+        if given.get("regex") == "1":
+            lines: AsyncIterator[bytes] = _first(most, fitting(index, text, fold=fold, field=field))
+        else:
+            places = itertools.islice(hits(index, text, fold=fold, field=field), most)
+            lines = iterate_in_threadpool(msgspec.json.encode(one) + b"\n" for one in places)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def metrics(self, request: Request) -> Response:
         """Returns the numbers of trainers that the run folder holds."""
@@ -231,6 +236,14 @@ async def _waited(request: Request, ask: Callable[[], tuple[T, bool]]) -> T:
         if is_news or time.monotonic() > until or await request.is_disconnected():
             return found
         await asyncio.sleep(_POLL_S)
+
+
+async def _first(most: int, lines: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async with contextlib.aclosing(lines):
+        async for line in lines:
+            yield line
+            if (most := most - 1) == 0:
+                return
 
 
 def _turns(request: Request) -> tuple[int, float]:
