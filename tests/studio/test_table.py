@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quintain.trace import SOLVED
-from tests.studio.runs import failed, trace, write
+from tests.studio.runs import HOSTILE, failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
@@ -106,6 +106,32 @@ def test_columns_beyond_the_window_are_reached_by_scrolling(browser: Reading) ->
     browser.run("document.querySelector('.grid').scrollLeft = 9999")
     browser.until(f"document.querySelector({last!r}).getBoundingClientRect().right <= Math.min(innerWidth, {box})")
     assert browser.run("document.querySelector('.grid').scrollLeft") > 100
+
+
+def test_labels_of_programs_are_columns_that_follow_their_file(browser: Reading, home: Path) -> None:
+    labels = home / "runs" / "first" / "labels"
+    labels.mkdir()
+    heads = "[...document.querySelectorAll('[role=columnheader]')].map(one => one.textContent.trim())"
+    said: list[dict[str, Any]] = [
+        {"task": "mixed", "member": 0, "owner": "env", "grade": 0.25, "kind": "late"},
+        {"task": "mixed", "member": 2, "owner": "verifier", "grade": 0.75, "kind": f"{HOSTILE}"},
+    ]
+    (labels / "judge.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+    browser.until(f"{heads}.includes('grade')")
+    names: list[str] = browser.run(heads)
+    lines: list[list[str]] = browser.run(TEXTS)
+    shown = [[line[names.index(name)] for name in ("owner", "grade", "kind")] for line in lines[:3]]
+    assert shown[:2] == [["env", "0.25", "late"], ["", DASH, ""]]
+    assert shown[2][:2] == ["verifier", "0.75"]
+    assert "[U+202E]" in shown[2][2]
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("[...document.querySelectorAll('[role=columnheader] a')].find(one => one.text === 'grade').click()")
+    browser.until(f"{TEXTS}[0][{names.index('grade')}] === '0.75'")
+    with (labels / "judge.jsonl").open("a") as file:
+        file.write(json.dumps({"task": "even", "grade": 2}) + "\n")
+    browser.until(f"{TEXTS}[0][{names.index('grade')}] === '2'")
+    (labels / "judge.jsonl").unlink()
+    browser.until(f"!{heads}.includes('grade') && !{heads}.includes('owner')")
 
 
 def expected(task: str, k: int) -> float:

@@ -11,32 +11,34 @@ import { Notice, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const MOST_REWARDS = 5;
+const MOST_LABELS = 8;
 // Episodes of one file.
 const MOST_SAVED = 500;
 
 function cells(run: Run): Cell[] {
   const columns = run.columns;
-  const number = (key: string, width: number, label = key): Cell => {
+  const cell = (key: string, width: number, label = key, grow = 0): Cell => {
     const column = columns.find(key);
-    return { key, label, width, show: (row) => figure(column?.number(row)) };
+    if (column?.kind === "number") return { key, label, width, grow, show: (row) => figure(column.number(row)) };
+    const words = (row: number) => (column?.kind === "lists" ? columns.list(key, row).join(", ") : (column?.text(row) ?? ""));
+    return { key, label, width, grow, show: (row) => clear(words(row)), clip: true };
   };
-  const text = (key: string, width: number, grow = 0, label = key): Cell => {
-    const column = columns.find(key);
-    return { key, label, width, grow, show: (row) => clear(column?.text(row) ?? ""), clip: true };
-  };
-  const list = (key: string): Cell => ({ key, label: key, width: 6.5, show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
-  const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
+  const all = [...columns.byName.values()];
+  const judged = all.filter((one) => one.level === "trajectory" || one.level === "group");
+  // Fields of programs' labels, without the name of their file.
+  const labelled = all.filter((one) => one.name.startsWith("label."));
   const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
   return [
-    text("task", 11, 2), number("member", 5),
-    ...(has("attempt", (value) => value > 0) ? [number("attempt", 5)] : []),
-    ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", 4.5)] : []),
-    number("score", 4.5),
-    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, 6, clear(one.name.replace("reward.", "")))),
-    number("turns", 4), number("errors", 4.2), number("moved", 4.2), number("seconds", 5),
-    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", 6.5),
-    ...(columns.find("component")?.values.some(Boolean) ? [text("component", 6.5), text("kind", 9, 0, "failure")] : []),
-    text("reason", 9, 3),
+    cell("task", 11, "task", 2), cell("member", 5),
+    ...(has("attempt", (value) => value > 0) ? [cell("attempt", 5)] : []),
+    ...(has("version", (value) => !Number.isNaN(value)) ? [cell("version", 4.5)] : []),
+    cell("score", 4.5),
+    ...judged.slice(0, MOST_REWARDS).map((one) => cell(one.name, 6, clear(one.name.replace("reward.", "")))),
+    cell("turns", 4), cell("errors", 4.2), cell("moved", 4.2), cell("seconds", 5),
+    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map((key) => cell(key, 6.5)),
+    ...labelled.slice(0, MOST_LABELS).map((one) => cell(one.name, 6, clear(one.name.replace(/^label\..*?\./, "")))), cell("end", 6.5),
+    ...(columns.find("component")?.values.some(Boolean) ? [cell("component", 6.5), cell("kind", 9, "failure")] : []),
+    cell("reason", 9, "reason", 3),
   ];
 }
 
