@@ -36,7 +36,7 @@ export function SampleReview({ run, name }: { run: string; name: string }) {
 export function TableReview({ run, task, member, attempt }: { run: Run; task: string; member: number; attempt: number }) {
   const row = run.columns.row(task, member, attempt);
   const queue = useMemo<Queue>(() => ({
-    title: "the table", sample: "", rows: run.rows.includes(row) ? [...run.rows] : [row], first: Math.max(0, run.rows.indexOf(row)), load: (row) => run.line(row),
+    title: "the table", sample: "", rows: run.rows.includes(row) ? [...run.rows] : [row], first: Math.max(0, run.rows.indexOf(row)), load: (row) => run.shown(row),
     environment: run.facts?.environment ?? null, hidden: [],
   }), [run, row]);
   if (row < 0) return <p>Loading the episode …</p>;

@@ -81,6 +81,9 @@ export class Run {
 
   line(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}`); }
 
+  // Without its longest texts.
+  shown(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}?cut=1`); }
+
   // Reads the reviews of the run; their columns come with the next episodes, or at once if there are none.
   async loadReviews(): Promise<void> {
     const words = await ask<Reviews>(`${this.address}/reviews`).then((found) => ((this.reviews = found), this.error), String);

@@ -171,7 +171,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   const { columns } = run;
   const members = columns.group(task, attempt);
   const row = members.find((one) => columns.number("member", one) === member) ?? -1;
-  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.line(row)), [run, row]);
+  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.shown(row)), [run, row]);
   const trace = line?.trace;
   useEffect(() => {
     if (trace && turn >= 0) goTo(turn);

@@ -7,6 +7,7 @@ player       child process that replays episodes
 replays      what each step changed: which environments are imported, the child and its time limit
 index        SQLite index of a run, filled in one pass over its traces
 search       where a text stands in the traces of a run
+cut          lines without their longest texts
 finder       search by a regular expression, in a child process
 shapes       what failed episodes have in common
 columns      the index as typed arrays, which the browser filters and sorts

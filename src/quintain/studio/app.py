@@ -26,6 +26,7 @@ from quintain.errors import UsageError
 from .access import Guard, OwnerOf
 from .agreement import labels_of_run
 from .compare import compared
+from .cut import cut, text_address, text_at
 from .finder import fitting
 from .folders import Run, Runs
 from .page import TYPES, built
@@ -78,6 +79,7 @@ def build(
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/episodes/{n:int}/text": studio.text,
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
         "/api/runs/{run}/holding": studio.holding,
@@ -138,12 +140,21 @@ class _Studio:
         return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:
-        """Returns the line of an episode as it is on disk."""
-        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        """Returns the line of an episode as it is on disk; with `cut=1` without its longest texts."""
+        run, n = self._run(request), request.path_params["n"]
+        line = await run_in_threadpool(run.index.line, n)
+        if request.query_params.get("cut") == "1":
+            made = await run_in_threadpool(cut, line, text_address(run.name, n))
+            return Response(made, media_type="application/json")
         tag = f'"{codec.digest(line)}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         return Response(line, headers={"ETag": tag}, media_type="application/json")
+
+    async def text(self, request: Request) -> Response:
+        """Returns a text that was cut out of an episode."""
+        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        return _json(await run_in_threadpool(text_at, line, request.query_params.get("at", "")))
 
     async def changes(self, request: Request) -> Response:
         """Returns what each step changed, a line a step, after a line on how the replay went."""

@@ -16,6 +16,7 @@ from quintain.record import Key
 
 from . import samples
 from .agreement import of_run
+from .cut import cut, text_address
 from .folders import Run, Runs
 from .profile import profile_of_runs
 from .reviews import Kind, Mark, Owner, Place, Review, Target, current
@@ -216,11 +217,12 @@ class ReviewRoutes:
         return {"name": sample.name, "seed": sample.seed, "blind": sample.blind, "episodes": found}
 
     def episode(self, request: Request, _body: bytes) -> bytes:
-        """Returns the line of an episode without what the sample hides."""
+        """Returns the line of an episode without what the sample hides, and without its longest texts."""
         run = self._run(request)
         sample = samples.read(run.folder, request.path_params["sample"])
-        line = run.index.line(request.path_params["n"])
-        return samples.without_rewards(line) if "reward" in sample.blind else line
+        n = request.path_params["n"]
+        line = run.index.line(n)
+        return cut(samples.without_rewards(line) if "reward" in sample.blind else line, text_address(run.name, n))
 
     def _name(self, request: Request) -> str:
         """Returns the reviewer: the owner of the request's key, where the studio asks for keys."""
