@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +134,26 @@ def test_labels_of_programs_are_columns_that_follow_their_file(browser: Reading,
     browser.until(f"{TEXTS}[0][{names.index('grade')}] === '2'")
     (labels / "judge.jsonl").unlink()
     browser.until(f"!{heads}.includes('grade') && !{heads}.includes('owner')")
+
+
+def test_what_follows_a_tool_is_on_the_screen_of_tasks(browser: Reading) -> None:
+    follows = Counter[tuple[str, str]]()
+    for one in TRACES:
+        names = [step.call.name for turn in one.turns for step in turn.steps]
+        follows.update(itertools.pairwise(["the beginning", *names, "the end"]))
+    browser.run("location.hash = '#/first/tasks'")
+    browser.until("document.querySelector('main details')")
+    browser.run("document.querySelector('main details summary').click()")
+    rows = "[...document.querySelectorAll('details tbody tr')].map(one => [...one.cells].map(cell => cell.textContent))"
+    browser.until(f"{rows}.length === {len(follows)}")
+    found: list[list[str]] = browser.run(rows)
+    assert {(before, after): int(times) for before, after, times, _ in found} == follows
+    shown = browser.run("[...document.querySelectorAll('main p')].map(one => one.textContent)")
+    assert "Episodes with calls begin with: search 100 %" in shown
+    calls = sum(times for (before, _), times in follows.items() if before == "search")
+    words = browser.run("document.querySelector('tbody tr').lastChild.textContent")
+    assert f"update {round(100 * follows['search', 'update'] / calls)} %" in words
+    assert not AXE.exists() or browser.violations() == []
 
 
 def expected(task: str, k: int) -> float:

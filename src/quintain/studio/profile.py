@@ -24,13 +24,14 @@ MOST_TASKS = 5000
 """Tasks of a split that are looked at; the profile says how many there are."""
 BASELINES = ("noop", "random", "oracle")
 """Agents whose scores are no measure of difficulty."""
+_triples = msgspec.json.Decoder(list[tuple[str, str, int]])
 _BINS = 12
 _RESPONDENTS = 3
 """A correlation needs so many runs or members."""
 
 _NUMBERS = ("turns", "calls", "tools", "tokens", "seconds", "moved")
 _QUERY = """
-SELECT task, member, agent, tags, score, turns, steps, tools, prompt + completion, total_s, moved
+SELECT task, member, agent, tags, score, turns, steps, tools, prompt + completion, total_s, moved, follows
 FROM episode LEFT JOIN timing USING (task, member, attempt) ORDER BY n
 """
 
@@ -99,12 +100,13 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
     """
     numbers: dict[str, list[float | None]] = {name: [] for name in _NUMBERS}
     calls, errors, used = Counter[str](), Counter[str](), Counter[str]()
+    follows = Counter[tuple[str, str]]()
     tasks, tags = defaultdict[str, _PlayedTask](_PlayedTask), defaultdict[str, _PlayedTask](_PlayedTask)
     answers = defaultdict[tuple[str, str, int], dict[str, float]](dict)
     agents = defaultdict[str, _PlayedTask](_PlayedTask)
     rows = list(_rows(runs))
     measured = {row[3] for row in rows} - {*BASELINES} or {row[3] for row in rows}
-    for run, task, member, agent, marks, score, turns, steps, tools, tokens, seconds, moved in rows:
+    for run, task, member, agent, marks, score, turns, steps, tools, tokens, seconds, moved, after in rows:
         names: dict[str, tuple[int, int]] = msgspec.json.decode(tools)
         for name, value in zip(_NUMBERS, (turns, steps, len(names), tokens, seconds, moved), strict=True):
             numbers[name].append(value)
@@ -112,6 +114,8 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
             calls[name] += count
             errors[name] += refused
             used[name] += 1
+        for before, name, times in _triples.decode(after):
+            follows[before, name] += times
         labels = [f"{name}: {value}" for name, value in msgspec.json.decode(marks).items()]
         for place in [tasks[task], agents[agent], *(tags[label] for label in labels)]:
             if score is not None:  # An invalid episode says nothing of its task.
@@ -136,12 +140,24 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
             {"tool": name, "calls": count, "refused": errors[name], "episodes": used[name]}
             for name, count in calls.most_common()
         ],
+        "follows": _shares(follows),
         "tags": {name: one.row() for name, one in sorted(tags.items())},
         "tasks": {name: one.row() | {"discrimination": discrimination.get(name)} for name, one in tasks.items()},
         "flags": list(_flags(tasks)),
     }
     plain_: dict[str, Any] = msgspec.to_builtins(found)
     return plain_
+
+
+def _shares(follows: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
+    """Returns what follows each tool, the most frequent first; None is the beginning or the end of an episode."""
+    totals = Counter[str]()
+    for (before, _), times in follows.items():
+        totals[before] += times
+    return [
+        {"tool": before or None, "next": after or None, "times": times, "share": times / totals[before]}
+        for (before, after), times in sorted(follows.items(), key=lambda item: (-totals[item[0][0]], -item[1], item[0]))
+    ]
 
 
 def _rows(runs: Sequence[Run]) -> Iterator[tuple[Any, ...]]:
