@@ -67,7 +67,7 @@ def test_difficulty_is_that_of_agents_beyond_the_baselines(runs: Runs) -> None:
     assert found["tags"]["level: hard"]["episodes"] == 3
 
 
-def test_what_follows_a_tool_is_a_share_of_its_calls(runs: Runs) -> None:
+def test_shares_of_pairs_of_tools_add_up(runs: Runs) -> None:
     found = profile_of_runs([*runs.all().values()])["follows"]
     wanted = Counter[tuple[str | None, str | None]]()
     for one in [*TRACES, failed("b"), failed("e")]:

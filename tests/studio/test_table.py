@@ -136,7 +136,7 @@ def test_labels_of_programs_are_columns_that_follow_their_file(browser: Reading,
     browser.until(f"!{heads}.includes('grade') && !{heads}.includes('owner')")
 
 
-def test_what_follows_a_tool_is_on_the_screen_of_tasks(browser: Reading) -> None:
+def test_pairs_of_tools_are_on_the_screen_of_tasks(browser: Reading) -> None:
     follows = Counter[tuple[str, str]]()
     for one in TRACES:
         names = [step.call.name for turn in one.turns for step in turn.steps]
