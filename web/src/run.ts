@@ -2,7 +2,7 @@
 import type { Changes } from "./changes";
 import { Columns } from "./columns";
 import type { Binding } from "./keys";
-import type { Finding, Reviews } from "./labels";
+import type { Finding, Review, Reviews } from "./labels";
 import type { Environment, Line } from "./record";
 
 export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
@@ -88,6 +88,13 @@ export class Run {
   async loadReviews(): Promise<void> {
     const words = await ask<Reviews>(`${this.address}/reviews`).then((found) => ((this.reviews = found), this.error), String);
     this.tell(words);
+  }
+
+  // Adds reviews, or takes some back, and reads all anew.
+  async review(body: unknown): Promise<Review[]> {
+    const added = await send<Review[]>("POST", `${this.address}/reviews`, body);
+    await this.loadReviews();
+    return added;
   }
 
   async changes(row: number): Promise<Changes> {

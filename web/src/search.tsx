@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
 import { address, go, lines, screenKeys } from "./run";
 import { clear, count } from "./text";
-import { Notice, reason, Sheet, useChosen } from "./ui";
+import { Notice, reason, Sheet, submitted, useChosen } from "./ui";
 
 // Hits of all runs together.
 const MOST = 500;
@@ -72,12 +72,10 @@ const WAYS = { case: "capital letters differ", regex: "regular expression" };
 // The field for the text, and what of it counts; in one run, or in all of them.
 export function Ask({ query, run }: { query: URLSearchParams; run: string }) {
   const field = useRef<HTMLInputElement>(null);
-  const asked = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget as HTMLFormElement);
+  const asked = submitted((given) => {
     field.current?.blur();
     go(address.search(run, Object.fromEntries([...given].map(([name, value]) => [name, String(value)]))));
-  };
+  });
   return (
     <form class="bar" role="search" aria-label="texts" onSubmit={asked}>
       <label class="where">search <input name="q" ref={field} id="search" defaultValue={query.get("q") ?? ""} required onKeyDown={(event) => event.key === "Escape" && field.current?.blur()} /></label>

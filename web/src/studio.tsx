@@ -12,13 +12,13 @@ import { Live, Watch } from "./live";
 import { selected } from "./marks";
 import type { Line } from "./record";
 import { ReviewHome, SampleReview, TableReview, useSaid } from "./review";
-import { address, ask, go, type Run, run, screenKeys, SCREENS, send } from "./run";
+import { address, ask, go, type Run, run, screenKeys, SCREENS } from "./run";
 import { Ask, focusSearch, Found } from "./search";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
 import { clear, count, figure } from "./text";
-import { Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
+import { Notice, reason, Sheet, Title, toggled, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -134,7 +134,7 @@ function ListOfRuns({ runs }: { runs: Summary[] | undefined }) {
   const [chosen, setChosen] = useState<string[]>([]);
   const [first = "", second = ""] = chosen;
   const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
-  const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
+  const toggle = (name: string) => setChosen(toggled(chosen, name).slice(-2));
   const of = (act: (name: string) => void) => () => runs?.[at()] && act(runs[at()]?.name ?? "");
   const help = useKeys([
     ...keys,
@@ -191,8 +191,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
     const place = selected() ?? { turn: Math.max(0, at()), step: 0, field: "", from: 0, to: 0, quote: "" };
     const note = mine && prompt(`Note on turn ${place.turn}${place.quote && `, “${place.quote}”`}`);
     if (note === null || !mine) return;
-    const said = send("POST", `${run.address}/reviews`, { kind: "mark", rows: [row], mark: place, note });
-    said.then(() => run.loadReviews(), (problem: unknown) => fail(reason(problem)));
+    run.review({ kind: "mark", rows: [row], mark: place, note }).catch((problem: unknown) => fail(reason(problem)));
   };
   const [failed, fail] = useState("");
   const [origin, ...of] = trace?.forked ?? [];
@@ -201,7 +200,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
     seconds: () => ask(`${run.address}/episodes/${row}/seconds`), reviews, said, findings: run.facts?.findings, link,
     parent: origin === undefined ? undefined : address.episode(run.name, origin, of[0] ?? 0, of[1] ?? 0, of[2]),
     audit: address.screen(run.name, "findings"), mine,
-    remove: (mark) => void send("POST", `${run.address}/reviews`, { kind: "removed", of: [mark.id] }).then(() => run.loadReviews()),
+    remove: (mark) => void run.review({ kind: "removed", of: [mark.id] }),
   });
   const help = useKeys([
     ...keys,

@@ -7,7 +7,7 @@ import { type Binding, useKeys } from "./keys";
 import { useProposals } from "./review";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, count, figure, known, mean } from "./text";
-import { Notice, useChosen, useSize } from "./ui";
+import { Notice, submitted, toggled, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const MOST_REWARDS = 5;
@@ -130,7 +130,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   };
   const unfold = (line: number, on: boolean) => {
     const one = group(line);
-    if (one) setOpen(new Set([...open].filter((name) => name !== named(one)).concat(on ? named(one) : [])));
+    if (one) setOpen(new Set(toggled(open, named(one), on)));
   };
   // All of some rows are selected, or, if they are, none of them.
   const toggle = (some: number[]) => {
@@ -189,11 +189,10 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   ]);
 
   const head = columns.head;
-  const filtered = (event: SubmitEvent) => {
-    event.preventDefault();
+  const filtered = submitted(() => {
     grid.current?.focus();
     go(there({ where: (since === where ? typed : where).trim() }));
-  };
+  });
   return (
     <>
       <form class="bar" role="search" onSubmit={filtered}>

@@ -95,6 +95,17 @@ export function Details({ name, children }: { name: string; children: () => Comp
   );
 }
 
+// What happens when a form is sent.
+export const submitted = (act: (given: FormData) => void) => (event: SubmitEvent) => {
+  event.preventDefault();
+  act(new FormData(event.currentTarget as HTMLFormElement));
+};
+
+// All but one of some values, or all with it; by default, as it was not before.
+export function toggled<Value>(all: Iterable<Value>, one: Value, on = ![...all].includes(one)): Value[] {
+  return [...all].filter((other) => other !== one).concat(on ? [one] : []);
+}
+
 // In which of so many parts of its element an event is; the parts stand side by side.
 export function part(event: MouseEvent, parts: number): number {
   const { left, width } = (event.currentTarget as Element).getBoundingClientRect();
