@@ -110,6 +110,9 @@ class Reader:
         assert (4 + size) % 8 == 0
         assert head["from"] == self.rows
         for said in head["columns"]:
+            start = said.get("from", head["from"])
+            if start == 0:
+                self._values[said["name"]] = {}
             known = self._values.setdefault(said["name"], {})
             known |= (
                 {said["base"] + n: value for n, value in enumerate(said.get("values", ()))} if "base" in said else {}
@@ -117,12 +120,13 @@ class Reader:
             data = self._array(message, 4 + size + said["at"][0], said["type"], said["length"])
             values: list[Any] = [known[n] for n in data] if known or said["kind"] != "number" else data.tolist()
             if said["kind"] == "lists":
-                count = head["rows"] - head["from"] + 1
-                starts = self._array(message, 4 + size + said["at"][1], "u4", count).tolist()
+                count = head["rows"] - start + 1
+                places = said["at"][1:]
+                starts = self._array(message, 4 + size + places[0], "u4", count).tolist() if places else [0] * count
                 values = [values[a:b] for a, b in itertools.pairwise(starts)]
             missing = "" if said["kind"] == "text" else math.nan
             column = self.columns.setdefault(said["name"], [missing] * self.rows)
-            column += values
+            column[start:] = values
         self.rows = head["rows"]
 
     @staticmethod

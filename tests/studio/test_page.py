@@ -118,7 +118,7 @@ def test_a_run_is_read_with_keys_alone(browser: Reading) -> None:
     assert set(marked) == {"1", "3"}  # Who calls; a 2 is in the call of the first member, too.
     for by, words in (("replies", "fine · search"), ("worlds", "b after search")):
         browser.press("b")
-        browser.until(f"document.querySelector('[aria-current=true]').textContent === 'by {by}'")
+        browser.until(f"document.querySelector('[aria-current=true]')?.textContent === 'by {by}'")
         assert words in browser.run("document.querySelector('.tree').textContent")
     browser.press("g", "e")
     browser.until(f"{COUNT} === '{COUNTED} of {COUNTED}'")
@@ -397,7 +397,7 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
         ("shape", ["done 0.75 0 -0.75 40"]),
     ):
         browser.press("b")
-        browser.until(f"document.querySelector('[aria-current=true]').textContent === 'by {by}'")
+        browser.until(f"document.querySelector('[aria-current=true]')?.textContent === 'by {by}'")
         assert browser.run(rows) == lines
     assert not AXE.exists() or browser.violations() == []
     browser.press("Enter")
@@ -412,7 +412,7 @@ def test_two_runs_are_compared_by_task_and_member(browser: Reading, home: Path) 
     browser.press("Escape")
     browser.until("document.querySelectorAll('tbody tr').length === 10")
     browser.press("x")
-    browser.until("document.querySelector('h1').textContent === 'later → a run'")
+    browser.until("document.querySelector('h1')?.textContent === 'later → a run'")
     assert "-0.5" in browser.run("document.querySelector('main').textContent")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +65,19 @@ def test_difficulty_is_that_of_agents_beyond_the_baselines(runs: Runs) -> None:
     assert (round(low, 3), round(high, 3)) == (0.125, 0.875)  # Wilson (1927) for 1.5 of 3
     assert found["agents"]["noop"]["difficulty"] == pytest.approx(2 / 3)
     assert found["tags"]["level: hard"]["episodes"] == 3
+
+
+def test_shares_of_pairs_of_tools_add_up(runs: Runs) -> None:
+    found = profile_of_runs([*runs.all().values()])["follows"]
+    wanted = Counter[tuple[str | None, str | None]]()
+    for one in [*TRACES, failed("b"), failed("e")]:
+        names = [step.call.name for turn in one.turns for step in turn.steps]
+        wanted.update(itertools.pairwise([None, *names, None]))
+    assert {(one["tool"], one["next"]): one["times"] for one in found} == wanted
+    for tool in ("search", "update", None):
+        own = [one for one in found if one["tool"] == tool]
+        assert sum(one["share"] for one in own) == pytest.approx(1)
+        assert [one["times"] for one in own] == sorted((one["times"] for one in own), reverse=True)
 
 
 def test_tasks_that_deserve_a_look_are_flagged(runs: Runs) -> None:
@@ -134,6 +150,7 @@ def test_the_command_prints_bars_and_flags(
     Path("desk.py").write_text(DESK)
     other = write(tmp_path / "runs" / "other", [trace("x")])
     (other / "run.json").write_text('{"name": "another"}')
+    write(tmp_path / "runs" / "played", [played("policy", "y", 1.0)])
     for arguments in (
         ["run", "desk.py", "--agent", "noop", "-q", "--out", "runs/noop"],
         ["profile", "desk.py", "--runs", "runs", "--json"],
@@ -145,8 +162,11 @@ def test_the_command_prints_bars_and_flags(
         assert not left.value.code
         if arguments[-1] == "--json":
             found = json.loads(capsys.readouterr().out)
-            assert [*found["runs"]["agents"]] == ["noop"]
+            assert [*found["runs"]["agents"]] == ["noop", "policy"]
+            assert {"tool": None, "next": "search", "times": 1, "share": 1.0} in found["runs"]["follows"]
             assert found["tasks"]["splits"]
     text = capsys.readouterr().out
     assert "characters of the prompt" in text
     assert "█" in text
+    assert re.search(r"search +the end 50%, update 50%|search +update 50%, the end 50%", text)
+    assert re.search(r"the beginning +search 100%", text)

@@ -32,6 +32,7 @@ PORT = 7414
 ORIGIN = f"http://127.0.0.1:{PORT}"
 TRACES = [trace(f"t{n}", m, score=float(m > n % 3)) for n in range(6) for m in range(3)]
 Open = Callable[[str | None], TestClient]
+NAMES = ("label", "mode", "by", "owner")
 
 
 @pytest.fixture
@@ -63,6 +64,12 @@ def said(client: TestClient, row: int, owner: str = "policy", **more: Any) -> di
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()[0]
     return found
+
+
+def column(client: TestClient, name: str) -> list[Any]:
+    reader = Reader()
+    reader.apply(client.get("/api/runs/first/columns").content)
+    return reader.columns[name]
 
 
 def labels(client: TestClient, query: str = "") -> set[tuple[str, str, int | None, str, bool]]:
@@ -314,7 +321,7 @@ def test_labels_of_programs_are_joined_by_episode(studio: Open, folder: Path) ->
     (folder / "labels" / "judge.jsonl").write_text('{"task": "t0", "member": 2, "owner": "verifier"}\n')
     client = studio("ada")
     answer = client.get("/api/runs/first/reviews").json()
-    assert answer["programs"] == {"env": [1], "verifier": [2]}
+    assert column(client, "owner")[:4] == [[], ["env"], ["verifier"], []]
     assert answer["warnings"] == ["1 lines of labels.jsonl are not labels"]
     (label,) = client.get("/api/runs/first/labels/1").json()
     assert (label["file"], label["owner"], label["why"], label["event"]["turn"]) == ("labels", "env", "stale", 1)
@@ -322,7 +329,33 @@ def test_labels_of_programs_are_joined_by_episode(studio: Open, folder: Path) ->
     answer = client.post("/api/runs/first/samples", json={"name": "blind", "seed": 0, "size": 3, "by": "owner"})
     assert answer.json()["strata"] == {"env": 1, "none": 16, "verifier": 1}
     assert {one.stratum for one in samples.read(folder, "blind").episodes} == {"env", "none", "verifier"}
-    assert client.get("/api/runs/first/reviews?sample=blind").json()["programs"] == {}
+
+
+def test_columns_of_labels_follow_their_files(studio: Open, folder: Path, tmp_path: Path) -> None:
+    client, reader = studio("ada"), Reader()
+    run = Runs([folder], tmp_path / "other")["first"]
+    reader.apply(run.columns(0, 9)[0])
+    assert not any(reader.columns["label"] + reader.columns["owner"])
+    known = run.columns(len(TRACES), 9)[0]
+    stamp = json.loads(known[4 : 4 + int.from_bytes(known[:4], "little")])["labels"]
+    assert run.columns(len(TRACES), 9, stamp)[1] is False
+    verdict = said(client, 2, "env", modes=["env.race"])
+    said(client, 4)
+    (folder / "labels.jsonl").write_text('{"task": "t0", "member": 2, "owner": "task"}\n')
+    message, is_news = run.columns(len(TRACES), 9, stamp)
+    assert is_news
+    reader.apply(message)
+    found = {name: [(row, *values) for row, values in enumerate(reader.columns[name]) if values] for name in NAMES}
+    assert found == {
+        "label": [(2, "env"), (4, "policy")], "mode": [(2, "env.race")], "by": [(2, "ada"), (4, "ada")],
+        "owner": [(2, "task")],
+    }  # fmt: skip
+    other = said(studio("ben"), 2)
+    assert column(client, "label")[2] == ["env", "policy"]
+    decided = {"kind": "decided", "rows": [2], "owner": "task", "of": [verdict["id"], other["id"]]}
+    assert client.post("/api/runs/first/reviews", json=decided).status_code == 200
+    assert column(client, "label")[2] == ["task"]
+    run.close()
 
 
 def test_fields_of_labels_are_columns(studio: Open, folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from starlette.testclient import TestClient
 from quintain.errors import UsageError
 from quintain.studio import access
 from quintain.studio.app import build
+from quintain.studio.finder import fitting
 from quintain.studio.folders import Runs
 from quintain.studio.index import Index
 from quintain.studio.search import PER_EPISODE, hits
@@ -35,14 +39,18 @@ def scanned(made: Trace, text: str, *, fold: bool) -> list[tuple[int, str]]:
     alike = str.maketrans("AB", "ab") if fold else {}
     # In arguments, a text is escaped.
     wanted = {one.translate(alike) for one in (text, json.dumps(text, ensure_ascii=False)[1:-1])}
-    found = list[tuple[int, str]]()
+    return [(n, label) for n, label, words in texts(made) if any(one in words.translate(alike) for one in wanted)]
+
+
+def texts(made: Trace) -> Iterator[tuple[int, str, str]]:
+    """Yields turn, label and words of the texts of turns."""
     for turn in made.turns:
-        texts: list[tuple[str, str]] = [(added.role, plain(added.content)) for added in turn.added]
-        texts += [("says", plain(turn.reply.message.content))]
+        yield from ((turn.index, added.role, plain(added.content)) for added in turn.added)
+        yield turn.index, "says", plain(turn.reply.message.content)
         for step in turn.steps:
-            texts += [("calls", step.call.name), ("calls", step.call.arguments), ("sees", plain(step.observation))]
-        found += [(turn.index, label) for label, words in texts if any(one in words.translate(alike) for one in wanted)]
-    return found
+            yield turn.index, "calls", step.call.name
+            yield turn.index, "calls", step.call.arguments
+            yield turn.index, "sees", plain(step.observation)
 
 
 @settings(max_examples=25, deadline=None)
@@ -59,9 +67,12 @@ def test_hits_are_what_a_scan_of_the_texts_finds(
     assert found == [(n, *place) for n, made in enumerate(traces) for place in scanned(made, f"<{text}", fold=fold)]
 
 
+ONE = trace("one", say="a Needle in hay")
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    traces = [trace("one", say="a Needle in hay"), trace("two", turns=9, say="needle " * 40), failed("broken")]
+    traces = [ONE, trace("two", turns=9, say="needle " * 40), failed("broken")]
     odd = forged(
         task="odd", turns=[{"index": 0, "reply": {"message": {"role": "assistant", "content": 5}}}], x="needle"
     )
@@ -90,12 +101,84 @@ def test_hits_come_line_by_line(tmp_path: Path) -> None:
     runs = Runs([tmp_path / "runs"], tmp_path / "cache")
     client = TestClient(build(runs, "secret", PORT), base_url=f"http://127.0.0.1:{PORT}")
     client.cookies.set(access.COOKIE, "secret")
-    answer = client.get("/api/runs/first/hits?q=NEEDLE&most=3&field=says")
+    answer = client.get("/api/runs/first/search?q=NEEDLE&most=3&field=says")
     found: list[dict[str, Any]] = [json.loads(line) for line in answer.text.splitlines()]
     assert [(one["task"], one["turn"], one["field"]) for one in found] == [("one", n, "says") for n in range(3)]
-    assert client.get("/api/runs/first/hits?q=NEEDLE&case=1").text == ""
-    assert client.get("/api/runs/first/hits").status_code == 404
+    assert client.get("/api/runs/first/search?q=NEEDLE&case=1").text == ""
+    assert client.get("/api/runs/first/search").status_code == 404
+    answer = client.get("/api/runs/first/search?q=NE%2B&regex=1&most=2&field=says")
+    assert [json.loads(line)["excerpt"][1] for line in answer.text.splitlines()] == ["nee", "nee"]
+    assert client.get("/api/runs/first/search?q=NE%2B&regex=1&case=1").text == ""
+    assert "is not a regular expression" in client.get("/api/runs/first/search?q=(&regex=1").json()["detail"]
     runs.close()
+
+
+def fits(index: Index, expression: str, **more: Any) -> list[dict[str, Any]]:
+    async def lines() -> list[bytes]:
+        return [line async for line in fitting(index, expression, **more)]
+
+    return [json.loads(line) for line in asyncio.run(lines())]
+
+
+@pytest.mark.parametrize(
+    ("expression", "fold"),
+    [("^n\\w+|hay$", False), ("^A ne+dle|[0-9]*", True), (r"\{\W+rows", False), ("NEEDLE", False)],
+)
+def test_an_expression_finds_what_a_scan_finds(index: Index, expression: str, fold: bool) -> None:
+    pattern = re.compile(expression, re.MULTILINE | (re.IGNORECASE if fold else 0))
+    wanted = [(n, label) for n, label, words in texts(ONE) if any(pattern.findall(words))]
+    found = fits(index, expression, fold=fold)
+    assert [(one["turn"], one["field"]) for one in found if one["task"] == "one" and "turn" in one] == wanted[:5]
+    assert all(pattern.fullmatch(one["excerpt"][1]) for one in found)
+
+
+def test_a_wrong_expression_is_refused(index: Index) -> None:
+    (last,) = fits(index, "a(b")
+    assert last == {"detail": "'a(b' is not a regular expression: missing ), unterminated subpattern at position 1"}
+    (last,) = fits(index, "(" * 5000 + ")" * 5000)
+    assert "is not a regular expression" in last["detail"]
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Iterator[Index]:
+    """Index of two episodes; on the second one ENDLESS never ends."""
+    folder = write(tmp_path / "run", [trace("one", say="needle"), trace("two", say="a" * 60 + "!")])
+    made = Index(folder, tmp_path / "index.sqlite")
+    made.update()
+    yield made
+    made.close()
+
+
+ENDLESS = "needle|(a+)+$"
+
+
+def test_an_expression_without_end_is_ended(endless: Index) -> None:
+    *hits, last = fits(endless, ENDLESS, seconds=0.2)
+    assert {one["task"] for one in hits} == {"one"}
+    assert last == {"detail": "the expression takes longer than 0.2 s on one episode; write a simpler one"}
+
+
+def test_a_search_ends_when_the_client_leaves(endless: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    children = list[asyncio.subprocess.Process]()
+    start = asyncio.create_subprocess_exec
+
+    async def started(*words: Any, **more: Any) -> asyncio.subprocess.Process:
+        children.append(await start(*words, **more))
+        return children[-1]
+
+    async def left() -> int:
+        lines = fitting(endless, ENDLESS, seconds=60)
+        await anext(lines)
+        await lines.aclose()
+        return await asyncio.wait_for(children[0].wait(), 10)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    assert asyncio.run(left()) == -signal.SIGKILL
+
+
+def enter(browser: Reading, text: str) -> None:
+    browser.on(lambda page: page.keyboard.insert_text(text))
+    browser.press("Enter")
 
 
 @pytest.mark.slow
@@ -111,8 +194,7 @@ def test_a_hit_opens_its_episode_at_the_turn(tmp_path: Path) -> None:
         browser.until("document.querySelector('table.runs')")
         browser.press("/")
         browser.until("document.activeElement.id === 'search'")
-        browser.on(lambda page: page.keyboard.insert_text("hay"))
-        browser.press("Enter")
+        enter(browser, "hay")
         browser.until(f"{status} === '10 places'")
         found = browser.run(rows)
         assert {line[0] for line in found} == {"first ▸ one, member 0", "second ▸ other, member 0"}
@@ -121,12 +203,22 @@ def test_a_hit_opens_its_episode_at_the_turn(tmp_path: Path) -> None:
         assert "[U+202E]" in found[0][3]
         assert browser.run("window.broken === undefined && document.querySelectorAll('img').length === 0")
         assert not AXE.exists() or browser.violations() == []
+        browser.run("document.querySelector('input[name=regex]').click()")
+        browser.run("document.getElementById('search').focus()")
+        for typed, shown in (("^tw[o]$", "1 place"), ("(", "0 places")):
+            browser.run("document.getElementById('search').select()")
+            enter(browser, typed)
+            browser.until(f"{status} === '{shown}'")
+            browser.run("document.getElementById('search').focus()")
+        browser.until(
+            "document.querySelector('[role=alert]').textContent.startsWith(\"'(' is not a regular expression\")"
+        )
+        assert not AXE.exists() or browser.violations() == []
         browser.run("location.hash = '#/first/episodes'")
         browser.until("document.querySelector('.scroller .line')")
         browser.press("/")
         browser.until("document.activeElement.id === 'search'")
-        browser.on(lambda page: page.keyboard.insert_text('"by": 0'))
-        browser.press("Enter")
+        enter(browser, '"by": 0')
         browser.until(f"{status} === '8 places'")
         browser.press("j", "j", "Enter")
         browser.until("document.activeElement.id === 't2'")

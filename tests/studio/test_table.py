@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from quintain.trace import SOLVED
-from tests.studio.runs import failed, trace, write
+from tests.studio.runs import HOSTILE, failed, trace, write
 from tests.studio.studio import AXE, Reading, missing, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=missing() or "never")]
@@ -118,6 +120,52 @@ def test_numbers_that_grow_keep_those_before(browser: Reading, home: Path) -> No
     for where, count in (("prompt=100", 255), ("prompt=300", 3), ('task:"task 3"', 1), ('task:"task 257"', 1)):
         browser.run(f"location.hash = '#/grows/episodes?where=' + encodeURIComponent({where!r})")
         browser.until(f"{COUNT} === '{count} of 258'")
+
+
+def test_labels_of_programs_are_columns_that_follow_their_file(browser: Reading, home: Path) -> None:
+    labels = home / "runs" / "first" / "labels"
+    labels.mkdir()
+    heads = "[...document.querySelectorAll('[role=columnheader]')].map(one => one.textContent.trim())"
+    said: list[dict[str, Any]] = [
+        {"task": "mixed", "member": 0, "owner": "env", "grade": 0.25, "kind": "late"},
+        {"task": "mixed", "member": 2, "owner": "verifier", "grade": 0.75, "kind": f"{HOSTILE}"},
+    ]
+    (labels / "judge.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+    browser.until(f"{heads}.includes('grade')")
+    names: list[str] = browser.run(heads)
+    lines: list[list[str]] = browser.run(TEXTS)
+    shown = [[line[names.index(name)] for name in ("owner", "grade", "kind")] for line in lines[:3]]
+    assert shown[:2] == [["env", "0.25", "late"], ["", DASH, ""]]
+    assert shown[2][:2] == ["verifier", "0.75"]
+    assert "[U+202E]" in shown[2][2]
+    assert not AXE.exists() or browser.violations() == []
+    browser.run("[...document.querySelectorAll('[role=columnheader] a')].find(one => one.text === 'grade').click()")
+    browser.until(f"{TEXTS}[0][{names.index('grade')}] === '0.75'")
+    with (labels / "judge.jsonl").open("a") as file:
+        file.write(json.dumps({"task": "even", "grade": 2}) + "\n")
+    browser.until(f"{TEXTS}[0][{names.index('grade')}] === '2'")
+    (labels / "judge.jsonl").unlink()
+    browser.until(f"!{heads}.includes('grade') && !{heads}.includes('owner')")
+
+
+def test_pairs_of_tools_are_on_the_screen_of_tasks(browser: Reading) -> None:
+    follows = Counter[tuple[str, str]]()
+    for one in TRACES:
+        names = [step.call.name for turn in one.turns for step in turn.steps]
+        follows.update(itertools.pairwise(["the beginning", *names, "the end"]))
+    browser.run("location.hash = '#/first/tasks'")
+    browser.until("document.querySelector('main details')")
+    browser.run("document.querySelector('main details summary').click()")
+    rows = "[...document.querySelectorAll('details tbody tr')].map(one => [...one.cells].map(cell => cell.textContent))"
+    browser.until(f"{rows}.length === {len(follows)}")
+    found: list[list[str]] = browser.run(rows)
+    assert {(before, after): int(times) for before, after, times, _ in found} == follows
+    shown = browser.run("[...document.querySelectorAll('main p')].map(one => one.textContent)")
+    assert "Episodes with calls begin with: search 100 %" in shown
+    calls = sum(times for (before, _), times in follows.items() if before == "search")
+    words = browser.run("document.querySelector('tbody tr').lastChild.textContent")
+    assert f"update {round(100 * follows['search', 'update'] / calls)} %" in words
+    assert not AXE.exists() or browser.violations() == []
 
 
 def expected(task: str, k: int) -> float:

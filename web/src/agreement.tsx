@@ -1,7 +1,7 @@
 // How far reviewers agree, and where they don't: each disagreement is decided by one key.
 import { useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
-import { address, go, type Run, screenKeys, send } from "./run";
+import { address, go, type Run, screenKeys } from "./run";
 import { clear, figure } from "./text";
 import { Notice, reason, Sheet, Title, useAnswer, useChosen } from "./ui";
 
@@ -28,9 +28,8 @@ export function AgreementOf({ run, of }: { run: Run; of: string }) {
   const decide = (owner: string) => {
     const one = all[at()];
     if (one === undefined) return;
-    send("POST", `${run.address}/reviews`, { kind: "decided", rows: [one.n], owner, of: one.ids }).then(() => {
+    run.review({ kind: "decided", rows: [one.n], owner, of: one.ids }).then(() => {
       load();
-      void run.loadReviews();
       choose(at() + 1);
     }, (problem: unknown) => fail(reason(problem)));
   };

@@ -3,11 +3,15 @@
 interface Said {
   name: string; kind: "number" | "text" | "lists"; type: keyof typeof TYPES; level?: string; base?: number; values?: string[];
   length: number; at: number[];
+  // The first row, if not that of the message.
+  from?: number;
 }
 
 export interface Head {
   from: number; rows: number; epoch: number; indexed: number; bytes: number; done: boolean; broken: number;
   left_out: number; columns: Said[];
+  // Another one where labels have changed; then their columns are there from the first row on.
+  labels: string;
 }
 
 const TYPES = { f4: Float32Array, u4: Uint32Array, u2: Uint16Array, u1: Uint8Array };
@@ -44,6 +48,7 @@ export class Column {
   }
 
   append(said: Said, data: Numbers, starts: Uint32Array | undefined, from: number): void {
+    if (from === 0) this.values = [];
     said.values?.forEach((value, n) => (this.values[(said.base ?? 0) + n] = value));
     // The first message is most of a run: its arrays are not copied.
     if (from === 0) [this.data, this.starts, this.length] = [data, starts ?? this.starts, data.length];
@@ -78,6 +83,7 @@ const MOST = 2 ** 21;
 export class Columns {
   rows = 0;
   epoch = 0;
+  labels = "";
   head: Head | undefined;
   byName = new Map<string, Column>();
 
@@ -87,10 +93,13 @@ export class Columns {
     const head: Head = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 4, size)));
     if ((this.epoch && head.epoch !== this.epoch) || head.from > this.rows) {
       this.rows = this.epoch = 0;
+      this.labels = "";
       this.byName.clear();
       return false;
     }
     this.epoch = head.epoch;
+    if (this.labels !== head.labels) for (const one of this.byName.values()) if (one.level === "label") this.byName.delete(one.name);
+    this.labels = head.labels;
     for (const said of head.columns) {
       const part = (n: number, length: number, type: Said["type"]) => {
         const place = 4 + size + (said.at[n] ?? 0);
@@ -98,8 +107,10 @@ export class Columns {
       };
       const column = this.byName.get(said.name) ?? new Column(said.name, said.kind, said.type, said.level);
       this.byName.set(said.name, column);
-      const starts = said.kind === "lists" ? (part(1, head.rows - head.from + 1, "u4") as Uint32Array) : undefined;
-      column.append(said, part(0, said.length, said.type), starts, head.from);
+      const from = said.from ?? head.from;
+      const count = head.rows - from + 1;
+      const starts = said.kind !== "lists" ? undefined : said.at[1] === undefined ? new Uint32Array(count) : (part(1, count, "u4") as Uint32Array);
+      column.append(said, part(0, said.length, said.type), starts, from);
     }
     this.rows = head.rows;
     this.head = head;

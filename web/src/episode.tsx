@@ -11,7 +11,7 @@ import { type Kind, Panel } from "./panel";
 import { component, type Criterion, criteria, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { Flags, flagged, type Said as Label, SaidLabels, Verdict, Verdicts } from "./said";
 import { clear, figure, Said, Shown } from "./text";
-import { useAsk } from "./ui";
+import { useAsk, useLatest } from "./ui";
 
 const BLOCK = 25;
 // Browsers draw blocks up to so many screens outside of the view; Chromium's margin is 1.5.
@@ -203,16 +203,14 @@ export interface Reading {
 export function useReading(trace: Trace | undefined, stops: number[] = []): Reading {
   const [raw, setRaw] = useState(false);
   const [thread, setThread] = useState<number>();
-  const [turn, setTurn] = useState(0);
-  const current = useRef(-1);
+  const [turn, at, setTurn] = useLatest(-1);
   // Before the next key can come, which an effect after the paint would miss.
   useLayoutEffect(() => {
-    current.current = -1;
-    setTurn(0);
+    setTurn(-1);
     setThread(undefined);
     const focused = (event: FocusEvent) => {
       const section = (event.target as HTMLElement).closest<HTMLElement>("section.turn");
-      if (section) setTurn((current.current = Number(section.id.slice(1))));
+      if (section) setTurn(Number(section.id.slice(1)));
     };
     addEventListener("focusin", focused);
     return () => removeEventListener("focusin", focused);
@@ -220,10 +218,10 @@ export function useReading(trace: Trace | undefined, stops: number[] = []): Read
   const step = (direction: number, selector: string, more: number[] = []) => () => {
     const drawn = [...document.querySelectorAll<HTMLElement>(`section.turn${selector}`)].map((one) => Number(one.id.slice(1)));
     const all = more.length ? [...drawn, ...more].sort((a, b) => a - b) : drawn;
-    const next = direction > 0 ? all.find((n) => n > current.current) : all.findLast((n) => n < current.current);
+    const next = direction > 0 ? all.find((n) => n > at()) : all.findLast((n) => n < at());
     if (next !== undefined) goTo(next);
   };
-  const own = () => trace?.turns?.find((one) => one.index === current.current)?.thread ?? 0;
+  const own = () => trace?.turns?.find((one) => one.index === at())?.thread ?? 0;
   const keys: Binding[] = [
     ["j", "next turn", step(1, "")],
     ["k", "previous turn", step(-1, "")],
@@ -232,7 +230,7 @@ export function useReading(trace: Trace | undefined, stops: number[] = []): Read
     ["r", "JSON laid out, or as it was written", () => setRaw(!raw)],
     ["t", "the thread of this turn alone, or all", () => setThread(thread === undefined ? own() : undefined)],
   ];
-  return { raw, thread, turn, at: () => current.current, keys };
+  return { raw, thread, turn: Math.max(0, turn), at, keys };
 }
 
 interface EpisodeProps {

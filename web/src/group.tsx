@@ -105,14 +105,10 @@ function aligned(members: Step[][]): Cells[] {
     let [free, gap] = [0, 0];
     pairs.forEach(([partner, step], at) => {
       const until = partner >= 0 ? partner : (pairs.slice(at).find(([later]) => later >= 0)?.[0] ?? first.length);
-      const row = partner >= 0 ? rows[partner] : free < until ? rows[free] : undefined;
-      if (row) {
-        row[n + 1] = step;
-        [free, gap] = [(partner >= 0 ? partner : free) + 1, 0];
-      } else {
-        const lines = gaps[free] ?? [];
-        (lines[gap++] ??= members.map(() => undefined))[n + 1] = step;
-      }
+      const place = partner >= 0 ? partner : free < until ? free : -1;
+      const row = rows[place] ?? ((gaps[free] ??= [])[gap++] ??= members.map(() => undefined));
+      row[n + 1] = step;
+      if (place >= 0) [free, gap] = [place + 1, 0];
     });
   });
   return gaps.flatMap((lines, place) => [...lines, ...(rows[place] ? [rows[place]] : [])]);

@@ -1,9 +1,9 @@
 // Histograms above the table: the episodes that the filter leaves, in bins of the whole run. Chosen bins are a filter.
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Column, Columns } from "./columns";
 import { go } from "./run";
 import { clear, count, known, sum } from "./text";
-import { part, slid } from "./ui";
+import { part, slid, useLatest } from "./ui";
 import { type Bound, parted } from "./where";
 
 const NAMES = ["score", "turns", "errors", "seconds", "tokens", "version"];
@@ -118,10 +118,7 @@ function Histogram({ of, columns, rows, where, there }: HistogramsProps & { of: 
   const { name, column, starts } = of;
   const last = starts.length - 1;
   const counts = useMemo(() => counted(of, rows), [of, rows]);
-  const [chosen, setChosen] = useState<Range>();
-  // Keys and moves may be faster than the next drawing.
-  const latest = useRef<Range | undefined>(undefined);
-  const choose = (range: Range | undefined) => setChosen((latest.current = range));
+  const [chosen, at, choose] = useLatest<Range | undefined>(undefined);
   const [own, others] = parted(columns, where, column);
   const filtered = left(own, starts);
   const apply = (range: Range | undefined) => {
@@ -130,23 +127,24 @@ function Histogram({ of, columns, rows, where, there }: HistogramsProps & { of: 
     go(there([others, from > 0 && `${name}>=${starts[from]}`, to < last && `${name}<${starts[to + 1]}`].filter(Boolean).join(" ")));
   };
   const pressed = (event: KeyboardEvent) => {
-    const [first, place] = latest.current ?? filtered ?? [-1, -1];
+    const [first, place] = at() ?? filtered ?? [-1, -1];
     const to = slid(event, place, last);
     const act = to !== undefined ? () => choose([event.shiftKey ? Math.max(0, first) : to, to])
       : event.key === "Delete" ? () => apply(undefined)
-      : latest.current && { Enter: () => apply(latest.current), Escape: () => choose(undefined) }[event.key];
+      : at() && { Enter: () => apply(at()), Escape: () => choose(undefined) }[event.key];
     if (act === undefined) return;
     event.preventDefault();
     event.stopPropagation();
     act();
   };
   const released = () => {
-    if (latest.current === undefined) return;
-    const [first, place] = latest.current;
-    const [from, to] = filtered ?? latest.current;
+    const range = at();
+    if (range === undefined) return;
+    const [first, place] = range;
+    const [from, to] = filtered ?? range;
     // A click beside the range that is filtered by takes it on to there, and a click in it takes it away.
     if (first === place && filtered) apply(place < from ? [place, to] : place > to ? [from, place] : undefined);
-    else apply(latest.current);
+    else apply(range);
   };
   const words = (range: Range) => {
     const [from, to] = ordered(range);
@@ -162,7 +160,7 @@ function Histogram({ of, columns, rows, where, there }: HistogramsProps & { of: 
           event.currentTarget.setPointerCapture(event.pointerId);
           if (event.button === 0) choose([part(event, starts.length), part(event, starts.length)]);
         }}
-        onPointerMove={(event) => latest.current && event.buttons > 0 && choose([latest.current[0], part(event, starts.length)])}
+        onPointerMove={(event) => event.buttons > 0 && at() && choose([at()?.[0] ?? 0, part(event, starts.length)])}
         onPointerUp={released} onPointerCancel={() => choose(undefined)}>
         <Bars counts={counts} chosen={shown && ordered(shown)} />
       </div>

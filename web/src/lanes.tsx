@@ -1,8 +1,8 @@
 // Lanes: the whole episode at a glance, a column a turn. A slider: arrows or [ ] move along it, Enter goes to the turn.
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Environment, Trace, Turn } from "./record";
-import { clear, figure, mean } from "./text";
-import { Details, Sheet, slid, useSize } from "./ui";
+import { clear, figure, mean, sum } from "./text";
+import { Details, Sheet, slid, useLatest, useSize } from "./ui";
 
 const LABEL = 58;
 const LANE = 17;
@@ -12,51 +12,39 @@ export const MEASURES = ["tokens", "seconds", "logprob", "least logprob"] as con
 export type Measure = (typeof MEASURES)[number];
 
 // One column: a turn, or several of which the worst counts.
-interface Column {
-  first: number; turns: number; calls: number; refused: boolean; fault: boolean; moved: boolean;
-  step: number | undefined; sum: number; phases: string[]; measure: number | undefined;
-  marks: number;
-}
+type Column = ReturnType<typeof columns>[number];
+
+const worst = (values: number[], of = Math.min): number | undefined => (values.length ? values.reduce((all, one) => of(all, one)) : undefined);
 
 function measured(turn: Turn, measure: Measure, seconds: number[][] | undefined): number | undefined {
   const { usage, tokens } = turn.reply;
   if (measure === "tokens") return (usage?.prompt ?? 0) + (usage?.completion ?? 0);
-  if (measure === "seconds") return seconds?.[turn.index]?.reduce((sum, one) => sum + one, 0);
+  if (measure === "seconds") return seconds?.[turn.index] && sum(seconds[turn.index] ?? []);
   const drawn = tokens?.logprobs ?? [];
-  return drawn.length === 0 ? undefined : measure === "logprob" ? mean(drawn) : drawn.reduce((least, one) => Math.min(least, one));
+  return measure === "logprob" && drawn.length ? mean(drawn) : worst(drawn);
 }
 
 // What the lanes show: turns, put together where there are more than fit.
-export function columns(trace: Trace, bins: number, measure: Measure, seconds?: number[][], marks: number[] = []): Column[] {
+function columns(trace: Trace, bins: number, measure: Measure, seconds: number[][] | undefined, marks: number[]) {
   const turns = trace.turns ?? [];
   const each = Math.ceil(turns.length / Math.max(1, Math.min(bins, MOST)));
-  const found: Column[] = [];
-  let [sum, before]: [number, string | undefined] = [0, undefined];
-  turns.forEach((turn, n) => {
-    const rewards = turn.rewards ?? [];
-    const steps = turn.steps ?? [];
-    const judged = rewards.filter((one) => one.level === "step" && one.value !== null).map((one) => one.value ?? 0);
-    for (const one of rewards) if (one.level === "turn") sum += (one.value ?? 0) * (one.weight ?? 1);
-    if (n % each === 0) {
-      const empty = { calls: 0, refused: false, fault: false, moved: false, step: undefined, phases: [], measure: undefined, marks: 0 };
-      found.push({ first: turn.index, turns: 0, sum, ...empty });
-    }
-    const column = found.at(-1) as Column;
-    column.turns += 1;
-    column.calls = Math.max(column.calls, steps.length);
-    column.refused ||= steps.some((one) => one.is_error);
-    column.fault ||= steps.some((one) => one.fault);
-    column.moved ||= before !== undefined && turn.state_digest !== before;
-    if (judged.length) column.step = Math.min(column.step ?? Infinity, ...judged);
-    column.sum = sum;
-    column.phases.push(...rewards.filter((one) => one.level === "phase").map((one) => one.name));
-    const value = measured(turn, measure, seconds);
-    // Of logprobs the least is the worst.
-    if (value !== undefined) column.measure = measure.endsWith("logprob") ? Math.min(column.measure ?? 0, value) : Math.max(column.measure ?? 0, value);
-    column.marks += marks.filter((one) => one === turn.index).length;
-    before = turn.state_digest;
+  let total = 0;
+  return Array.from({ length: Math.ceil(turns.length / each) || 0 }, (_, n) => {
+    const some = turns.slice(n * each, (n + 1) * each);
+    const steps = some.flatMap((turn) => turn.steps ?? []);
+    const rewards = some.flatMap((turn) => turn.rewards ?? []);
+    const of = (level: string) => rewards.filter((one) => one.level === level);
+    total += sum(of("turn").map((one) => (one.value ?? 0) * (one.weight ?? 1)));
+    return {
+      first: some[0]?.index ?? 0, turns: some.length, calls: Math.max(...some.map((turn) => turn.steps?.length ?? 0)),
+      refused: steps.some((one) => one.is_error), fault: steps.some((one) => one.fault),
+      moved: some.some((turn, k) => n + k > 0 && turn.state_digest !== turns[n * each + k - 1]?.state_digest),
+      step: worst(of("step").flatMap((one) => one.value ?? [])), sum: total, phases: of("phase").map((one) => one.name),
+      // Of logprobs the least is the worst.
+      measure: worst(some.flatMap((turn) => measured(turn, measure, seconds) ?? []), measure.endsWith("logprob") ? Math.min : Math.max),
+      marks: marks.filter((one) => some.some((turn) => turn.index === one)).length,
+    };
   });
-  return found;
 }
 
 interface LanesProps { trace: Trace; marks: number[]; environment: Environment | null; measure: Measure; seconds: number[][] | undefined; turn: number; go: (turn: number) => void }
@@ -67,26 +55,19 @@ export function Lanes({ trace, marks, environment, measure, seconds, turn, go }:
   const room = Math.max(100, useSize(box)[0] - LABEL - 4);
   const found = useMemo(() => columns(trace, Math.floor(room / 2), measure, seconds, marks), [trace, room, measure, seconds, marks]);
   const wide = Math.min(WIDEST, room / Math.max(1, found.length));
-  const names = [
-    "calls", "world", ...(found.some((one) => one.step !== undefined) ? ["step"] : []),
-    ...(found.some((one) => one.sum !== 0) ? ["turn Σ"] : []),
-    ...(found.some((one) => one.phases.length > 0) ? ["phase"] : []), ...(marks.length ? ["marks"] : []), measure,
-  ];
-  const drawn = useMemo(() => <Drawn found={found} names={names} wide={wide} environment={environment} />, [found, wide, environment]);
+  const lanes = useMemo(() => lanesOf(found, environment, measure), [found, environment]);
+  const drawn = useMemo(() => <Drawn found={found} lanes={lanes} wide={wide} />, [lanes, wide]);
   const per = found[0]?.turns ?? 1;
-  const [place, setPlace] = useState(turn);
-  // Keys may be faster than the next drawing.
-  const latest = useRef(turn);
-  const move = (to: number) => setPlace((latest.current = to));
+  const [place, at, move] = useLatest(turn);
   useLayoutEffect(() => move(turn), [turn]);
-  const height = names.length * LANE;
+  const height = lanes.length * LANE;
   const column = found[Math.floor(place / per)];
   const pressed = (event: KeyboardEvent) => {
-    const to = slid(event, latest.current, turns - 1, per);
+    const to = slid(event, at(), turns - 1, per);
     if (to === undefined && event.key !== "Enter") return;
     event.preventDefault();
     event.stopPropagation();
-    if (to === undefined) go(latest.current);
+    if (to === undefined) go(at());
     else move(to);
   };
   if (turns === 0) return null;
@@ -122,51 +103,55 @@ function said(column: Column): string {
   return clear(words.filter(Boolean).join(", "));
 }
 
-// The shapes, a path for each kind: thousands of turns are a dozen elements.
-function Drawn(props: { found: Column[]; names: string[]; wide: number; environment: Environment | null }) {
-  const { found, names, wide, environment } = props;
-  const size = Math.min(9, Math.max(1, wide - 1));
-  const top = (lane: string) => names.indexOf(lane) * LANE;
-  const x = (n: number) => LABEL + n * wide + (wide - size) / 2;
-  const paths = new Map<string, string>();
-  const add = (kind: string, shape: string) => paths.set(kind, (paths.get(kind) ?? "") + shape);
-  const block = (kind: string, n: number, lane: string, share: number) => {
-    const tall = Math.max(1.5, share * (LANE - 5));
-    add(kind, `M${x(n).toFixed(1)} ${(top(lane) + LANE - 2 - tall).toFixed(1)}h${size.toFixed(1)}v${tall.toFixed(1)}h-${size.toFixed(1)}z`);
-  };
+// The block of a column in a lane: its kind, and its height as a share.
+type Lane = [name: string, block: (one: Column) => [kind: string, share: number] | false];
+
+// Lanes that may be empty are shown if they are not.
+function lanesOf(found: Column[], environment: Environment | null, measure: Measure): Lane[] {
   const most = (of: (one: Column) => number) => Math.max(0, ...found.map(of));
-  const [calls, high, low] = [most((one) => one.calls), most((one) => one.sum), most((one) => -one.sum)];
-  const measure = most((one) => Math.abs(one.measure ?? 0));
+  const [calls, high, low, all] = [most((one) => one.calls), most((one) => one.sum), most((one) => -one.sum), most((one) => Math.abs(one.measure ?? 0))];
   const steps = environment?.criteria.filter((one) => one.level === "step") ?? [];
   const full = steps.length ? Math.min(...steps.map((one) => (one.normalize ? 1 : one.high))) : 1;
-  found.forEach((one, n) => {
-    if (one.calls) block(one.refused ? "bad" : one.fault ? "fault" : "call", n, "calls", one.calls / calls);
-    if (one.moved) {
-      const [middle, half] = [x(n) + size / 2, Math.min(5, size / 2 + 1)];
-      const y = top("world") + LANE / 2;
-      add("moved", `M${middle.toFixed(1)} ${y - half}l${half} ${half}l-${half} ${half}l-${half}-${half}z`);
-    }
-    if (one.step !== undefined) block(one.step >= full ? "good" : one.step <= 0 ? "bad" : "some", n, "step", Math.max(0.15, one.step / full));
-    if (names.includes("turn Σ")) block(one.sum < 0 ? "bad" : "some", n, "turn Σ", (one.sum + low) / (high + low || 1));
-    if (one.marks) block("mark", n, "marks", 1);
-    if (one.measure !== undefined && measure) block("some", n, names.at(-1) ?? "", Math.abs(one.measure) / measure);
-  });
+  const lanes: Lane[] = [
+    ["calls", (one) => one.calls > 0 && [one.refused ? "bad" : one.fault ? "fault" : "call", one.calls / calls]],
+    ["world", (one) => one.moved && ["moved", 1]],
+    ["step", (one) => one.step !== undefined && [one.step >= full ? "good" : one.step <= 0 ? "bad" : "some", Math.max(0.15, one.step / full)]],
+    ["turn Σ", (one) => high + low > 0 && [one.sum < 0 ? "bad" : "some", (one.sum + low) / (high + low)]],
+    ["phase", (one) => one.phases.length > 0 && ["good", 1]],
+    ["marks", (one) => one.marks > 0 && ["mark", 1]],
+    [measure, (one) => one.measure !== undefined && all > 0 && ["some", Math.abs(one.measure) / all]],
+  ];
+  return lanes.filter(([name, block]) => ["calls", "world", measure].includes(name) || found.some(block));
+}
+
+// The shapes, a path for each kind: thousands of turns are a dozen elements.
+function Drawn({ found, lanes, wide }: { found: Column[]; lanes: Lane[]; wide: number }) {
+  const size = Math.min(9, Math.max(1, wide - 1));
+  const [middle, half] = [size / 2, Math.min(5, size / 2 + 1)];
+  const x = (n: number) => LABEL + n * wide + (wide - size) / 2;
+  const shape = (lane: string, x: number, top: number, share: number): string => {
+    if (lane === "world") return `M${(x + middle).toFixed(1)} ${top + LANE / 2 - half}l${half} ${half}l-${half} ${half}l-${half}-${half}z`;
+    if (lane === "phase") return `M${x} ${top + 2}h1v2l6 3l-6 3v${LANE - 12}h-1z`;
+    const tall = Math.max(1.5, share * (LANE - 5));
+    return `M${x.toFixed(1)} ${(top + LANE - 2 - tall).toFixed(1)}h${size.toFixed(1)}v${tall.toFixed(1)}h-${size.toFixed(1)}z`;
+  };
+  const paths = new Map<string, string>();
+  lanes.forEach(([name, block], lane) => found.forEach((one, n) => {
+    const [kind, share] = block(one) || ["", 0];
+    if (kind) paths.set(kind, (paths.get(kind) ?? "") + shape(name, x(n), lane * LANE, share));
+  }));
   let free = 0;
+  const phases = lanes.findIndex(([name]) => name === "phase") * LANE;
   return (
     <>
-      {names.map((name) => <text x={0} y={top(name) + LANE - 4}>{name}</text>)}
+      {lanes.map(([name], lane) => <text x={0} y={lane * LANE + LANE - 4}>{name}</text>)}
       {[...paths].map(([kind, shape]) => <path class={kind} d={shape} />)}
       {found.map((one, n) => {
-        if (one.phases.length === 0) return null;
         // Labels that would overlap are in the table.
-        const label = x(n) >= free ? one.phases.map(clear).join(", ") : "";
-        if (label) free = x(n) + 8 + label.length * 6.5;
-        return (
-          <>
-            <path class="good" d={`M${x(n)} ${top("phase") + 2}h1v2l6 3l-6 3v${LANE - 12}h-1z`} />
-            <text x={x(n) + 8} y={top("phase") + LANE - 4}>{label}</text>
-          </>
-        );
+        if (one.phases.length === 0 || x(n) < free) return null;
+        const label = one.phases.map(clear).join(", ");
+        free = x(n) + 8 + label.length * 6.5;
+        return <text x={x(n) + 8} y={phases + LANE - 4}>{label}</text>;
       })}
     </>
   );

@@ -157,7 +157,7 @@ function Context({ trace, turn }: { trace: Trace; turn: number }) {
         <div class={`heard ${dropped ? "dropped" : ""}`}>
           <span class="label">{message.role}{dropped && ", dropped"}</span>
           <Shown content={message.content} raw={false} />
-          {message.calls?.map((call) => <Said text={`${call.name} ${call.arguments}`} />)}
+          {message.calls?.map((call) => <Said text={call.arguments} before={`${clear(call.name)} `} />)}
         </div>
       ))}
     </>

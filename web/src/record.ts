@@ -1,17 +1,19 @@
 // Types of a line of traces.jsonl; fields with a default value are absent from the record.
 
-export type Block = { type: "text"; text: string } | { type: "image"; media_type: string; data: string };
-export type Content = string | Block[];
+// The beginning of a text that is too long for the page, its number of characters, and where it is answered with.
+export interface Cut { cut: string; length: number; at: string }
+export type Block = { type: "text"; text: string | Cut } | { type: "image"; media_type: string; data: string };
+export type Content = string | Cut | Block[];
 
-export interface ToolCall { id: string; name: string; arguments: string }
+export interface ToolCall { id: string; name: string; arguments: string | Cut }
 
 // The text of a content, without its pictures.
 export const plain = (content: Content | undefined): string =>
-  typeof content === "string" ? content : (content ?? []).map((one) => (one.type === "text" ? one.text : "")).join("");
+  Array.isArray(content) ? content.map((one) => (one.type === "text" ? plain(one.text) : "")).join("") : typeof content === "string" ? content : (content?.cut ?? "");
 
 export interface Message {
   role: "system" | "user" | "assistant" | "tool"; content?: Content; calls?: ToolCall[]; call_id?: string | null;
-  reasoning?: string;
+  reasoning?: string | Cut;
 }
 
 export interface Reward {

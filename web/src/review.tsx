@@ -7,7 +7,7 @@ import type { Environment, Line } from "./record";
 import { address, ask, type Run, screenKeys, send } from "./run";
 import { type Said, where } from "./said";
 import { clear, count } from "./text";
-import { Notice, reason, Sheet, Title, useAnswer, useAsk } from "./ui";
+import { Notice, reason, Sheet, submitted, Title, toggled, useAnswer, useAsk } from "./ui";
 
 const SURE = ["sure", "likely", "unsure"];
 const LATELY = 20;
@@ -36,7 +36,7 @@ export function SampleReview({ run, name }: { run: string; name: string }) {
 export function TableReview({ run, task, member, attempt }: { run: Run; task: string; member: number; attempt: number }) {
   const row = run.columns.row(task, member, attempt);
   const queue = useMemo<Queue>(() => ({
-    title: "the table", sample: "", rows: run.rows.includes(row) ? [...run.rows] : [row], first: Math.max(0, run.rows.indexOf(row)), load: (row) => run.line(row),
+    title: "the table", sample: "", rows: run.rows.includes(row) ? [...run.rows] : [row], first: Math.max(0, run.rows.indexOf(row)), load: (row) => run.shown(row),
     environment: run.facts?.environment ?? null, hidden: [],
   }), [run, row]);
   if (row < 0) return <p>Loading the episode …</p>;
@@ -82,10 +82,7 @@ function Reviewing({ run, queue, changed }: { run: string; queue: Queue; changed
   const turns = useTurns({ trace, environment: queue.environment, raw });
   const change = (part: Verdict) => setDraft((before) => ({ ...before, ...part }));
   const choose = (owner: string) => change({ owner, modes: draft.owner === owner ? (draft.modes ?? []) : [] });
-  const toggle = (id: string) => {
-    const chosen = draft.modes ?? [];
-    change({ modes: chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id] });
-  };
+  const toggle = (id: string) => change({ modes: toggled(draft.modes ?? [], id) });
   const mark = () => {
     const turn = Math.max(0, at());
     const steps = trace?.turns?.[turn]?.steps?.length ?? 0;
@@ -212,12 +209,7 @@ export function useSaid(run: Run, row: number): { reviews: Review[]; said: Said[
 // Proposes the reviewer's last verdict on one of some rows for the others, and takes such labels back.
 export function useProposals(run: Run): { words: string; propose: (rows: Iterable<number>) => void; undo: () => void } {
   const [words, say] = useState("");
-  const post = (body: unknown, done: (added: Review[]) => void) => {
-    send<Review[]>("POST", `${run.address}/reviews`, body).then((added) => {
-      done(added);
-      return run.loadReviews();
-    }).catch((problem: unknown) => say(reason(problem)));
-  };
+  const post = (body: unknown, done: (added: Review[]) => void) => void run.review(body).then(done, (problem: unknown) => say(reason(problem)));
   const propose = (given: Iterable<number>) => {
     const rows = new Set(given);
     const own = (one: Review) => one.reviewer === run.reviews?.reviewer && one.kind === "verdict" && !one.stale && rows.has(one.n ?? -1);
@@ -249,15 +241,13 @@ export function ReviewHome({ run }: { run: Run }) {
   const help = useKeys(screenKeys(run.name));
   const failed = (problem: unknown) => setError(reason(problem));
   useEffect(() => void run.loadReviews(), [run]);
-  const draw = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget as HTMLFormElement);
+  const draw = submitted((given) => {
     const body = { name: given.get("name"), seed: Number(given.get("seed")), size: Number(given.get("size")), by: given.get("by"), blind: given.getAll("blind") };
     send("POST", `${run.address}/samples`, body).then(() => {
       setError("");
       void run.loadReviews();
     }, failed);
-  };
+  });
   const write = () => {
     // Each change has a revision of its own, which the reviews name.
     const next = text.replace(/^revision = \d+/m, `revision = ${(taxonomy?.revision ?? 0) + 1}`);
@@ -268,14 +258,12 @@ export function ReviewHome({ run }: { run: Run }) {
     }, failed);
   };
   // Each chosen note becomes a verdict with that mode.
-  const sort = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget as HTMLFormElement);
+  const sort = submitted((given) => {
     const mode = String(given.get("mode"));
     const verdict = { kind: "verdict", owner: mode.split(".")[0], modes: [mode] };
     const chosen = notes.filter((one) => given.getAll("note").includes(one.id));
     Promise.all(chosen.map(({ n, first, sure, note }) => send("POST", `${run.address}/reviews`, { ...verdict, rows: [n], first, sure, note }))).then(() => run.loadReviews(), failed);
-  };
+  });
   const reviews = run.reviews;
   const notes = (reviews?.reviews ?? []).filter((one) => one.note && !one.mark && !one.modes?.length);
   return (

@@ -3,31 +3,31 @@ import type { Changes } from "./changes";
 import { Columns } from "./columns";
 import { exported, fromFiles } from "./files";
 import type { Binding } from "./keys";
-import { type Finding, type Reviews, setFindings, setLabels } from "./labels";
+import type { Finding, Review, Reviews } from "./labels";
 import type { Environment, Line } from "./record";
 
 export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
 
 const api = (path: string, request?: RequestInit) => (exported ? fromFiles(path, request) : fetch(`api/${path}`, request));
 
-export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
-  return JSON.parse(await text(path, request));
+// An answer that is none is an error, which says why.
+async function answered(path: string, request: RequestInit = {}): Promise<Response> {
+  const answer = await api(path, request);
+  if (answer.ok) return answer;
+  const said = await answer.text();
+  throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
 }
 
-async function text(path: string, request: RequestInit = {}): Promise<string> {
-  const answer = await api(path, request);
-  const said = await answer.text();
-  if (!answer.ok) throw new Error(said.startsWith("{") ? JSON.parse(said).detail : said);
-  return said;
+export async function ask<Answer>(path: string, request: RequestInit = {}): Promise<Answer> {
+  return (await answered(path, request)).json();
 }
 
 // The lines of an answer, as they come.
 export async function* lines<Line>(path: string, signal: AbortSignal): AsyncGenerator<Line> {
-  const answer = await api(path, { signal });
-  if (!answer.ok || !answer.body) throw new Error((await answer.json()).detail);
+  const answer = await answered(path, { signal });
   let rest = "";
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
     const whole = (rest + part.value).split("\n");
     rest = whole.pop() ?? "";
     for (const line of whole) yield JSON.parse(line);
@@ -84,19 +84,24 @@ export class Run {
 
   line(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}`); }
 
-  // Reads the reviews of the run, and sets their columns.
+  // Without its longest texts.
+  shown(row: number): Promise<Line> { return ask<Line>(`${this.address}/episodes/${row}?cut=1`); }
+
+  // Reads the reviews of the run; their columns come with the next episodes, or at once if there are none.
   async loadReviews(): Promise<void> {
-    try {
-      this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-      setLabels(this.columns, this.reviews);
-      this.tell(this.error);
-    } catch (error) {
-      this.tell(String(error));
-    }
+    const words = await ask<Reviews>(`${this.address}/reviews`).then((found) => ((this.reviews = found), this.error), String);
+    this.tell(words);
+  }
+
+  // Adds reviews, or takes some back, and reads all anew.
+  async review(body: unknown): Promise<Review[]> {
+    const added = await send<Review[]>("POST", `${this.address}/reviews`, body);
+    await this.loadReviews();
+    return added;
   }
 
   async changes(row: number): Promise<Changes> {
-    const [head, ...steps] = (await text(`${this.address}/episodes/${row}/changes`)).split("\n").map((line) => JSON.parse(line));
+    const [head, ...steps] = (await (await answered(`${this.address}/episodes/${row}/changes`)).text()).split("\n").map((line) => JSON.parse(line));
     return { ...head, steps };
   }
 
@@ -106,15 +111,15 @@ export class Run {
     this.searches.set(text, known);
     if (known.rows < this.columns.rows && !known.running) {
       known.running = true;
-      const ended = (words: string) => {
+      const asked = ask<{ found: number[]; rows: number }>(`${this.address}/holding?from=${known.rows}&q=${encodeURIComponent(text)}`);
+      void asked.then(({ found, rows }) => {
+        for (const row of found) known.found.add(row);
+        known.rows = rows;
+        return "";
+      }, String).then((words) => {
         known.running = false;
         this.tell(words);
-      };
-      ask<{ found: number[]; rows: number }>(`${this.address}/search?from=${known.rows}&q=${encodeURIComponent(text)}`).then((answer) => {
-        for (const row of answer.found) known.found.add(row);
-        known.rows = answer.rows;
-        ended("");
-      }, (error: unknown) => ended(String(error)));
+      });
     }
     return known.found;
   }
@@ -129,19 +134,16 @@ export class Run {
     this.following = true;
     const more = async () => {
       this.facts ??= await ask<Facts>(this.address);
-      const head = this.columns.head;
-      const answer = await api(`${this.address}/columns?from=${this.columns.rows}&wait=${head?.done ? WAIT_S : 0}`);
-      if (!answer.ok) throw new Error(await answer.text());
-      const before = this.columns.rows;
+      const { head, rows, labels } = this.columns;
+      const answer = await answered(`${this.address}/columns?from=${rows}&labels=${labels}&wait=${head?.done ? WAIT_S : 0}`);
       const continued = this.columns.apply(await answer.arrayBuffer());
       if (!continued) {
         this.searches.clear();
         this.selected = new Set();
       }
-      if (this.reviews === undefined || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
-      setLabels(this.columns, this.reviews);
-      setFindings(this.columns, this.facts.findings);
-      const told = head !== undefined && this.columns.rows === before && head.done === this.columns.head?.done;
+      const changed = this.columns.labels !== labels;
+      if (changed || !continued) this.reviews = await ask<Reviews>(`${this.address}/reviews`);
+      const told = head !== undefined && this.columns.rows === rows && !changed && head.done === this.columns.head?.done;
       if (this.error || !continued || !told) this.tell("");
     };
     await repeat(() => this.listeners.size > 0, more, (words) => this.tell(words));
@@ -188,7 +190,7 @@ export const address = {
   review: (of: Run, row: number) => `${address.row(of, row)}?review=1`,
   compare: (a: string, b: string, by = "", task = "") => place("compare") + query({ a, b, by, task }),
   // In one run, or in all of them.
-  search: (run: string, q = "", kase = "", field = "") => (run ? place(run, "search") : "#/") + query({ q, case: kase, field }),
+  search: (run: string, asked: Record<string, string>) => (run ? place(run, "search") : "#/") + query(asked),
   live: (run: string, task: string, member: number, attempt: number) => place(run, "live", task, numbered(member, attempt)),
   row: (of: Run, row: number) => address.episode(of.name, ...key(of, row)),
 };

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Binding, useKeys } from "./keys";
 import { address, go, lines, screenKeys } from "./run";
 import { clear, count } from "./text";
-import { Notice, reason, Sheet, useChosen } from "./ui";
+import { Notice, reason, Sheet, submitted, useChosen } from "./ui";
 
 // Hits of all runs together.
 const MOST = 500;
@@ -20,8 +20,9 @@ function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, er
     const all: Hit[] = [];
     const look = async () => {
       for (const run of runs) {
-        const path = `runs/${encodeURIComponent(run)}/hits?${asked}&most=${MOST - all.length}`;
-        for await (const one of lines<Hit>(path, stop.signal)) {
+        const path = `runs/${encodeURIComponent(run)}/search?${asked}&most=${MOST - all.length}`;
+        for await (const one of lines<Hit | { detail: string }>(path, stop.signal)) {
+          if ("detail" in one) throw new Error(one.detail);
           all.push({ ...one, run });
           set([[...all], false, ""]);
         }
@@ -38,8 +39,7 @@ function useHits(runs: string[], asked: string): [hits: Hit[], done: boolean, er
 
 // The table of hits; what is asked for is in the address.
 export function Found({ runs, query }: { runs: string[]; query: URLSearchParams }) {
-  const [q = "", kase = "", field = ""] = ["q", "case", "field"].map((name) => query.get(name) ?? "");
-  const asked = q && new URLSearchParams({ q, case: kase, field }).toString();
+  const asked = query.has("q") ? query.toString() : "";
   const [found, done, error] = useHits(runs, asked);
   const { place, at, choose, keys } = useChosen(found.length, "hit");
   const there = (one: Hit) => address.episode(one.run, one.task, one.member, one.attempt, one.turn ?? -1);
@@ -66,20 +66,23 @@ export function Found({ runs, query }: { runs: string[]; query: URLSearchParams 
   );
 }
 
-// The field for the text, and what of it counts; `to` makes the address of an answer.
-export function Ask({ query, to }: { query: URLSearchParams; to: (q: string, kase: string, field: string) => string }) {
+// Ways in which a text is searched for.
+const WAYS = { case: "capital letters differ", regex: "regular expression" };
+
+// The field for the text, and what of it counts; in one run, or in all of them.
+export function Ask({ query, run }: { query: URLSearchParams; run: string }) {
   const field = useRef<HTMLInputElement>(null);
-  const asked = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget as HTMLFormElement);
+  const asked = submitted((given) => {
     field.current?.blur();
-    go(to(String(given.get("q")), String(given.get("case") ?? ""), String(given.get("field"))));
-  };
+    go(address.search(run, Object.fromEntries([...given].map(([name, value]) => [name, String(value)]))));
+  });
   return (
     <form class="bar" role="search" aria-label="texts" onSubmit={asked}>
       <label class="where">search <input name="q" ref={field} id="search" defaultValue={query.get("q") ?? ""} required onKeyDown={(event) => event.key === "Escape" && field.current?.blur()} /></label>
       <label>in <select name="field" defaultValue={query.get("field") ?? ""}>{FIELDS.map((one) => <option value={one}>{one || "all texts"}</option>)}</select></label>
-      <label><input type="checkbox" name="case" value="1" defaultChecked={query.get("case") === "1"} /> capital letters differ</label>
+      {Object.entries(WAYS).map(([name, means]) => (
+        <label><input type="checkbox" name={name} value="1" defaultChecked={query.get(name) === "1"} /> {means}</label>
+      ))}
       <button>find</button>
     </form>
   );

@@ -4,7 +4,7 @@ import { useKeys } from "./keys";
 import { useProposals } from "./review";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, count } from "./text";
-import { Sheet, Title, useChosen } from "./ui";
+import { Sheet, Title, toggled, useChosen } from "./ui";
 
 export const SEPARATOR = " ▸ ";
 
@@ -41,10 +41,7 @@ export function Shapes({ run }: { run: Run }) {
   const lines = visible(all, open);
   const { place, choose, keys } = useChosen(lines.length, "shape");
   const current = lines[place];
-  const unfold = (one: Shape | undefined, on: boolean) => {
-    const others = [...open].filter((path) => path !== one?.path);
-    setOpen(new Set(one && on ? [...others, one.path] : others));
-  };
+  const unfold = (one: Shape | undefined, on: boolean) => one && setOpen(new Set(toggled(open, one.path, on)));
   const enter = () => {
     if (current === undefined) return;
     run.view = Uint32Array.from(current.rows);

@@ -1,6 +1,6 @@
 // The studio: which screen an address names.
 import { render, type VNode } from "preact";
-import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { AgreementOf } from "./agreement";
 import { Compare } from "./compare";
 import { Curves } from "./curves";
@@ -12,13 +12,13 @@ import { Live, Watch } from "./live";
 import { selected } from "./marks";
 import type { Line } from "./record";
 import { ReviewHome, SampleReview, TableReview, useSaid } from "./review";
-import { address, ask, go, type Run, run, screenKeys, SCREENS, send } from "./run";
+import { address, ask, go, type Run, run, screenKeys, SCREENS } from "./run";
 import { Ask, focusSearch, Found } from "./search";
 import { Shapes } from "./shapes";
 import { Table } from "./table";
 import { Tasks } from "./tasks";
 import { clear, count, figure } from "./text";
-import { Notice, reason, Sheet, Title, useAnswer, useAsk, useChosen, useRuns } from "./ui";
+import { Notice, reason, Sheet, Title, toggled, useAnswer, useAsk, useChosen, useRuns } from "./ui";
 
 interface Place {
   run: Run; rest: string[]; query: URLSearchParams;
@@ -113,7 +113,7 @@ function Search({ run, query }: { run: string; query: URLSearchParams }) {
   useEffect(() => void (query.has("q") || focusSearch()), []);
   return (
     <>
-      <Ask key={query.toString()} query={query} to={(...asked) => address.search(run, ...asked)} />
+      <Ask key={query.toString()} query={query} run={run} />
       <Found runs={[run]} query={query} />
     </>
   );
@@ -124,7 +124,7 @@ function Runs({ query }: { query: URLSearchParams }) {
   if (error) return <Notice words={error} />;
   return (
     <>
-      <Ask key={query.toString()} query={query} to={(...asked) => address.search("", ...asked)} />
+      <Ask key={query.toString()} query={query} run="" />
       {query.has("q") ? runs && <Found runs={runs.map((one) => one.name)} query={query} /> : <ListOfRuns runs={runs} />}
     </>
   );
@@ -134,7 +134,7 @@ function ListOfRuns({ runs }: { runs: Summary[] | undefined }) {
   const [chosen, setChosen] = useState<string[]>([]);
   const [first = "", second = ""] = chosen;
   const { place, at, choose, keys } = useChosen(runs?.length ?? 0, "run");
-  const toggle = (name: string) => setChosen(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name].slice(-2));
+  const toggle = (name: string) => setChosen(toggled(chosen, name).slice(-2));
   const of = (act: (name: string) => void) => () => runs?.[at()] && act(runs[at()]?.name ?? "");
   const help = useKeys([
     ...keys,
@@ -171,23 +171,18 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   const { columns } = run;
   const members = columns.group(task, attempt);
   const row = members.find((one) => columns.number("member", one) === member) ?? -1;
-  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.line((run.opened = row))), [run, row]);
-  // The line of the address before is there until the next one comes.
-  const fits = line?.trace.task === task && (line.trace.member ?? 0) === member && (line.trace.attempt ?? 0) === attempt;
-  const trace = fits ? line.trace : undefined;
+  const [line, error] = useAsk<Line>(() => (row < 0 ? undefined : run.shown(row)), [run, row]);
+  const trace = line?.trace;
   useEffect(() => {
-    if (fits && turn >= 0) goTo(turn);
-    else if (fits) scrollTo(0, 0);
-  }, [fits, turn, line]);
+    if (trace && turn >= 0) goTo(turn);
+    else if (trace) scrollTo(0, 0);
+  }, [turn, trace]);
   const place = run.rows.indexOf(row);
+  if (row >= 0) run.opened = row;
   // Keys may be faster than the next drawing.
-  const latest = useRef(row);
-  latest.current = row;
   const other = (list: Uint32Array | number[], by: number) => () => {
-    const found = list[list.indexOf(latest.current) + by];
-    if (found === undefined) return;
-    latest.current = found;
-    go(address.row(run, found));
+    const found = list[list.indexOf(run.opened) + by];
+    if (found !== undefined) go(address.row(run, (run.opened = found)));
   };
   const link = (index: number) => address.episode(run.name, task, member, attempt, index);
   const { reviews, said } = useSaid(run, row);
@@ -196,8 +191,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
     const place = selected() ?? { turn: Math.max(0, at()), step: 0, field: "", from: 0, to: 0, quote: "" };
     const note = mine && prompt(`Note on turn ${place.turn}${place.quote && `, “${place.quote}”`}`);
     if (note === null || !mine) return;
-    const said = send("POST", `${run.address}/reviews`, { kind: "mark", rows: [row], mark: place, note });
-    said.then(() => run.loadReviews(), (problem: unknown) => fail(reason(problem)));
+    run.review({ kind: "mark", rows: [row], mark: place, note }).catch((problem: unknown) => fail(reason(problem)));
   };
   const [failed, fail] = useState("");
   const [origin, ...of] = trace?.forked ?? [];
@@ -206,7 +200,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
     seconds: () => ask(`${run.address}/episodes/${row}/seconds`), reviews, said, findings: run.facts?.findings, link,
     parent: origin === undefined ? undefined : address.episode(run.name, origin, of[0] ?? 0, of[1] ?? 0, of[2]),
     audit: address.screen(run.name, "findings"), mine,
-    remove: (mark) => void send("POST", `${run.address}/reviews`, { kind: "removed", of: [mark.id] }).then(() => run.loadReviews()),
+    remove: (mark) => void run.review({ kind: "removed", of: [mark.id] }),
   });
   const help = useKeys([
     ...keys,
@@ -220,7 +214,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   ]);
   if (error || failed) return <Notice words={error || failed} />;
   if (row < 0 && columns.head?.done) return <Notice words={`The run has no episode of task ${task}, member ${member}.`} />;
-  if (!fits) return <p>Loading {clear(task)} …</p>;
+  if (trace === undefined) return <p>Loading {clear(task)} …</p>;
   return (
     <>
       <p class="bar">

@@ -7,38 +7,46 @@ import { type Binding, useKeys } from "./keys";
 import { useProposals } from "./review";
 import { address, go, type Run, screenKeys } from "./run";
 import { clear, count, figure, known, mean } from "./text";
-import { Notice, useChosen, useSize } from "./ui";
+import { Notice, submitted, toggled, useChosen, useSize } from "./ui";
 import { compile, matching } from "./where";
 
 const MOST_REWARDS = 5;
+const MOST_LABELS = 8;
 // Episodes of one file.
 const MOST_SAVED = 500;
 
 function cells(run: Run): Cell[] {
   const columns = run.columns;
-  const number = (key: string, width: number, label = key): Cell => {
+  const cell = (key: string, width: number, label = key, grow = 0): Cell => {
     const column = columns.find(key);
-    return { key, label, width, show: (row) => figure(column?.number(row)) };
+    if (column?.kind === "number") return { key, label, width, grow, show: (row) => figure(column.number(row)) };
+    const words = (row: number) => (column?.kind === "lists" ? columns.list(key, row).join(", ") : (column?.text(row) ?? ""));
+    return { key, label, width, grow, show: (row) => clear(words(row)), clip: true };
   };
-  const text = (key: string, width: number, grow = 0, label = key): Cell => {
-    const column = columns.find(key);
-    return { key, label, width, grow, show: (row) => clear(column?.text(row) ?? ""), clip: true };
-  };
-  const list = (key: string): Cell => ({ key, label: key, width: 6.5, show: (row) => clear(columns.list(key, row).join(", ")), clip: true });
-  const judged = [...columns.byName.values()].filter((one) => one.level === "trajectory" || one.level === "group");
+  const all = [...columns.byName.values()];
+  const judged = all.filter((one) => one.level === "trajectory" || one.level === "group");
+  // Fields of programs' labels, without the name of their file.
+  const labelled = all.filter((one) => one.name.startsWith("label."));
   const has = (key: string, fits: (value: number) => boolean) => columns.find(key)?.data.some(fits) ?? false;
   return [
-    text("task", 11, 2), number("member", 5),
-    ...(has("attempt", (value) => value > 0) ? [number("attempt", 5)] : []),
-    ...(has("version", (value) => !Number.isNaN(value)) ? [number("version", 4.5)] : []),
-    number("score", 4.5),
-    ...judged.slice(0, MOST_REWARDS).map((one) => number(one.name, 6, clear(one.name.replace("reward.", "")))),
-    number("turns", 4), number("errors", 4.2), number("moved", 4.2), number("seconds", 5),
-    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map(list), text("end", 6.5),
-    ...(columns.find("component")?.values.some(Boolean) ? [text("component", 6.5), text("kind", 9, 0, "failure")] : []),
-    text("reason", 9, 3),
+    cell("task", 11, "task", 2), cell("member", 5),
+    ...(has("attempt", (value) => value > 0) ? [cell("attempt", 5)] : []),
+    ...(has("version", (value) => !Number.isNaN(value)) ? [cell("version", 4.5)] : []),
+    cell("score", 4.5),
+    ...judged.slice(0, MOST_REWARDS).map((one) => cell(one.name, 6, clear(one.name.replace("reward.", "")))),
+    cell("turns", 4), cell("errors", 4.2), cell("moved", 4.2), cell("seconds", 5),
+    ...["owner", "label", "finding"].filter((key) => columns.find(key)?.values.length).map((key) => cell(key, 6.5)),
+    ...labelled.slice(0, MOST_LABELS).map((one) => cell(one.name, 6, clear(one.name.replace(/^label\..*?\./, "")))), cell("end", 6.5),
+    ...(columns.find("component")?.values.some(Boolean) ? [cell("component", 6.5), cell("kind", 9, "failure")] : []),
+    cell("reason", 9, "reason", 3),
   ];
 }
+
+// What only groups have.
+const FIGURES: Record<string, (one: Members) => number> = {
+  members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread,
+  ...Object.fromEntries([2, 4, 8, 16].map((k) => [`pass^${k}`, (one: Members) => passes(one, k)])),
+};
 
 // The same where lines below 0 are groups: -1 is the first. What only a group has is empty for its members.
 function groupCells(run: Run, groups: Members[]): Cell[] {
@@ -54,9 +62,8 @@ function groupCells(run: Run, groups: Members[]): Cell[] {
   const name = cell("task", 13, ({ task, attempt }) => clear(task) + (attempt ? `, attempt ${attempt}` : ""), "task", 2);
   return [
     { ...name, show: (line) => (line < 0 ? name.show(line) : `member ${run.columns.number("member", line)}`), clip: true },
-    cell("members", 5, ({ rows }) => String(rows.length)),
-    cell("score", 4.5, (one) => figure(one.mean), "mean"), cell("spread", 4.5, (one) => figure(one.spread)),
-    ...[2, 4, 8, 16].filter((k) => k <= most).map((k) => cell(`pass^${k}`, 4.5, (one) => figure(passes(one, k)))),
+    ...Object.entries(FIGURES).filter(([key]) => !(Number(key.split("^")[1]) > most)).map(([key, value]) =>
+      cell(key, 4.5, (one) => figure(value(one)), key === "score" ? "mean" : key)),
     ...["turns", "errors", "moved", "seconds"].map(average),
     cell("group", 12, verdict), { ...cell("label", 7, () => ""), clip: true }, { ...cell("reason", 9, () => "", "reason", 2), clip: true },
   ];
@@ -64,9 +71,7 @@ function groupCells(run: Run, groups: Members[]): Cell[] {
 
 // Sorts groups in place by what only groups have; otherwise they keep the order of their first members.
 function sorted(groups: Members[], sort: string): Members[] {
-  const [key, sign] = [sort.replace(/^-/, ""), sort.startsWith("-") ? -1 : 1];
-  const own: Record<string, (one: Members) => number> = { members: (one) => one.rows.length, score: (one) => one.mean, spread: (one) => one.spread };
-  const value = own[key] ?? (key.startsWith("pass^") && ((one: Members) => passes(one, Number(key.slice(5)))));
+  const [value, sign] = [FIGURES[sort.replace(/^-/, "")], sort.startsWith("-") ? -1 : 1];
   if (!value) return groups;
   const order = new Map(groups.map((one) => [one, Number.isNaN(value(one)) ? Infinity : sign * value(one)]));
   return groups.sort((a, b) => ((order.get(a) ?? 0) - (order.get(b) ?? 0)) || 0);
@@ -86,7 +91,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   // What was typed since the filter of the address.
   const [[typed, since], setTyped] = useState([where, where]);
   const height = useSize(scroller)[1];
-  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, run.reviews]);
+  const filter = useMemo(() => compile(columns, where, (text) => run.search(text)), [columns, columns.rows, where, run.results, columns.labels]);
   const kept = useMemo(() => matching(columns, filter), [filter]);
   const rows = useMemo(() => (sort ? columns.sort(kept.slice(), sort) : kept), [kept, sort]);
   const there = (to: { where?: string; sort?: string; by?: string }) => address.episodes(run.name, to.where ?? where, to.sort ?? sort, to.by ?? by);
@@ -100,7 +105,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
     if (!folded) return new Int32Array(rows.buffer, rows.byteOffset, rows.length);
     return Int32Array.from(groups.flatMap((one, n) => [-1 - n, ...(open.has(named(one)) ? one.rows : [])]));
   }, [rows, groups, open]);
-  const shown = useMemo(() => (folded ? groupCells(run, groups) : cells(run)), [columns, columns.rows, columns.byName.size, run.reviews, groups]);
+  const shown = useMemo(() => (folded ? groupCells(run, groups) : cells(run)), [columns, columns.rows, columns.byName.size, columns.labels, groups]);
   run.view = folded ? Uint32Array.from(groups.flatMap((one) => one.rows)) : rows;
   const { place: chosen, at, choose, keys } = useChosen(lines.length, folded ? "line" : "episode", (place) => {
     const box = scroller.current;
@@ -125,7 +130,7 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   };
   const unfold = (line: number, on: boolean) => {
     const one = group(line);
-    if (one) setOpen(new Set([...open].filter((name) => name !== named(one)).concat(on ? named(one) : [])));
+    if (one) setOpen(new Set(toggled(open, named(one), on)));
   };
   // All of some rows are selected, or, if they are, none of them.
   const toggle = (some: number[]) => {
@@ -184,11 +189,10 @@ export function Table({ run, where, sort, by }: { run: Run; where: string; sort:
   ]);
 
   const head = columns.head;
-  const filtered = (event: SubmitEvent) => {
-    event.preventDefault();
+  const filtered = submitted(() => {
     grid.current?.focus();
     go(there({ where: (since === where ? typed : where).trim() }));
-  };
+  });
   return (
     <>
       <form class="bar" role="search" onSubmit={filtered}>

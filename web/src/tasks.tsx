@@ -4,7 +4,7 @@ import { Bars } from "./histograms";
 import { useKeys } from "./keys";
 import { address, type Run, screenKeys } from "./run";
 import { clear, count, figure } from "./text";
-import { Notice, Sheet, Title, useAnswer } from "./ui";
+import { Details, Notice, Sheet, Title, useAnswer } from "./ui";
 
 interface Distribution { mean: number; quantiles: number[]; bins: number[] }
 
@@ -16,10 +16,13 @@ interface Played {
 interface Profile {
   episodes: number; measured: string[]; distributions: Record<string, Distribution | null>;
   tools: { tool: string; calls: number; refused: number; episodes: number }[]; tags: Record<string, Played>;
+  // Without a tool: the beginning of an episode, or its end.
+  follows: { tool: string | null; next: string | null; times: number; share: number }[];
   tasks: Record<string, Played>; flags: { flag: string; means: string; tasks: string[] }[];
 }
 
 const MOST = 300;
+const FOLLOWING = 4;
 const SHOWN = 12;
 
 export function Tasks({ run }: { run: Run }) {
@@ -43,13 +46,18 @@ export function Tasks({ run }: { run: Run }) {
       <div class="charts">{Object.entries(profile.distributions).map(([name, one]) => one && <Histogram name={name} shown={one} />)}</div>
       <h2>Tools</h2>
       <Sheet
-        heads={["tool", "calls", "share", "refused", "episodes"]}
+        heads={["tool", "calls", "share", "refused", "episodes", "what follows, of its calls"]}
         rows={profile.tools.map((one) => [
           <a href={address.episodes(run.name, `tool:${JSON.stringify(one.tool)}`)}>{clear(one.tool)}</a>,
-          count(one.calls), `${Math.round((100 * one.calls) / total)} %`,
-          `${Math.round((100 * one.refused) / one.calls)} %`, count(one.episodes),
+          count(one.calls), percent(one.calls / total), percent(one.refused / one.calls), count(one.episodes), following(profile, one.tool),
         ])}
       />
+      <p>Episodes with calls begin with: {following(profile, null)}</p>
+      <Details name="what follows what">
+        {() => <Sheet plain heads={["tool", "next", "times", "share"]} rows={profile.follows.map((one) => [
+          clear(one.tool ?? "the beginning"), clear(one.next ?? "the end"), count(one.times), percent(one.share),
+        ])} />}
+      </Details>
       <h2>Difficulty</h2>
       <p class="dim">1 - mean score of {clear(profile.measured.join(", "))}, with its 95 % interval.</p>
       <Sheet heads={["tag", ...DIFFICULTY]} rows={Object.entries(profile.tags).map(([name, one]) => [clear(name), ...difficulty(one)])} />
@@ -62,6 +70,14 @@ export function Tasks({ run }: { run: Run }) {
       {tasks.length > MOST && <p class="dim">and {count(tasks.length - MOST)} easier ones</p>}
     </>
   );
+}
+
+const percent = (share: number): string => `${Math.round(100 * share)} %`;
+
+// The most frequent tools after one.
+function following({ follows }: Profile, tool: string | null): string {
+  const next = follows.filter((one) => one.tool === tool).map((one) => `${one.next ?? "the end"} ${percent(one.share)}`);
+  return clear(next.slice(0, FOLLOWING).join(", ") + (next.length > FOLLOWING ? `, ${next.length - FOLLOWING} more` : ""));
 }
 
 function Histogram({ name, shown }: { name: string; shown: Distribution }) {

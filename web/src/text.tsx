@@ -1,7 +1,9 @@
 // Texts of models, tools and users: always text nodes, never markup.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Content } from "./record";
+import type { Content, Cut } from "./record";
+import { ask } from "./run";
+import { useAsk } from "./ui";
 
 const LONG = 1200;
 const SAFE_PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -21,18 +23,33 @@ const code = (character: string): string => `[U+${(character.codePointAt(0) ?? 0
 export const clear = (text: string): string => (UNSEEN.test(text) ? text.replaceAll(new RegExp(UNSEEN, "gu"), code) : text);
 
 interface SaidProps {
-  text: string; style?: string | undefined;
+  text: string | Cut; style?: string | undefined;
   // What stands before the text, such as the name of a call; and the name of the text, beside it.
   before?: ComponentChildren; label?: string | undefined;
 }
 
 // A text whose part beyond LONG is folded; find-in-page opens the fold.
-export function Said({ text, style, before, label }: SaidProps) {
-  return text.length <= LONG * 1.2 ? <pre class={style} data-label={label}>{before}{marked(text)}</pre> : <Folded {...{ text, style, before, label }} />;
+export function Said({ text, ...rest }: SaidProps) {
+  if (typeof text !== "string") return <Fetched text={text} {...rest} />;
+  if (text.length > LONG * 1.2) return <Folded text={text} {...rest} />;
+  return <pre class={rest.style} data-label={rest.label}>{rest.before}{marked(text)}</pre>;
 }
 
-function Folded({ text, style, before, label }: SaidProps) {
-  const [open, setOpen] = useState(false);
+// A text that is not in the page: its beginning, and a button that brings the rest.
+function Fetched({ text: { cut, length, at }, ...rest }: SaidProps & { text: Cut }) {
+  const [wanted, want] = useState(false);
+  const [whole, error] = useAsk(() => (wanted ? ask<string>(at) : undefined), [at, wanted]);
+  if (whole !== undefined) return <Folded text={whole} opened {...rest} />;
+  return (
+    <div class={rest.style} data-label={rest.label}>
+      <pre>{rest.before}{marked(cut)}…</pre>
+      <button type="button" class="fold" onClick={() => want(true)}>{wanted ? "fetching" : "fetch"} all {count(length)} characters {clear(error)}</button>
+    </div>
+  );
+}
+
+function Folded({ text, style, before, label, opened = false }: SaidProps & { text: string; opened?: boolean }) {
+  const [open, setOpen] = useState(opened);
   const found = (rest: HTMLElement | null) => { if (rest) rest.onbeforematch = () => setOpen(true); };
   return (
     <div class={style} data-label={label}>
@@ -51,8 +68,8 @@ interface ShownProps extends Omit<SaidProps, "text"> { content: Content | undefi
 
 // What a message or an observation says, as one element: text as it is, or laid out where it is JSON.
 export function Shown({ content = "", raw, label, ...rest }: ShownProps) {
-  const said = (text: string, label?: string) => Said({ text: raw ? text : laidOut(text), label, ...rest });
-  if (typeof content === "string") return content || rest.before ? said(content, label) : null;
+  const said = (text: string | Cut, label?: string) => Said({ text: raw || typeof text !== "string" ? text : laidOut(text), label, ...rest });
+  if (!Array.isArray(content)) return content || rest.before ? said(content, label) : null;
   return (
     <div class={rest.style} data-label={label}>
       {content.map((one) => {

@@ -7,19 +7,19 @@ import { clear } from "./text";
 
 // The answer to a question, asked for when `again` changes; what went wrong; and a function that asks once more.
 export function useAsk<Answer>(question: () => Promise<Answer> | undefined, again: unknown[]): [Answer | undefined, string, () => void] {
-  const [[found, error], set] = useState<[Answer | undefined, string]>([undefined, ""]);
+  const [[found, error, of], set] = useState<[Answer | undefined, string, unknown[]]>([undefined, "", again]);
   const latest = useRef(0);
   const load = () => {
     const asked = ++latest.current;
-    const take = (answer: Answer | undefined, words: string) => asked === latest.current && set([answer, words]);
+    const take = (answer: Answer | undefined, words: string) => asked === latest.current && set([answer, words, again]);
     question()?.then((answer) => take(answer, ""), (problem: unknown) => take(undefined, reason(problem)));
   };
   useEffect(() => {
-    set([undefined, ""]);
     load();
     return () => { latest.current += 1; };
   }, again);
-  return [found, error, load];
+  // The answer to another question is there until the next one comes.
+  return of.every((one, n) => one === again[n]) ? [found, error, load] : [undefined, "", load];
 }
 
 // The same for a path of the API.
@@ -95,6 +95,17 @@ export function Details({ name, children }: { name: string; children: () => Comp
   );
 }
 
+// What happens when a form is sent.
+export const submitted = (act: (given: FormData) => void) => (event: SubmitEvent) => {
+  event.preventDefault();
+  act(new FormData(event.currentTarget as HTMLFormElement));
+};
+
+// All but one of some values, or all with it; by default, as it was not before.
+export function toggled<Value>(all: Iterable<Value>, one: Value, on = ![...all].includes(one)): Value[] {
+  return [...all].filter((other) => other !== one).concat(on ? [one] : []);
+}
+
 // In which of so many parts of its element an event is; the parts stand side by side.
 export function part(event: MouseEvent, parts: number): number {
   const { left, width } = (event.currentTarget as Element).getBoundingClientRect();
@@ -108,18 +119,23 @@ export function slid(event: KeyboardEvent, place: number, last: number, by = 1):
   return to === undefined ? undefined : Math.max(0, Math.min(last, to));
 }
 
+// A value that keys may change faster than the next drawing: as it is drawn, as it is now, and how it is set.
+export function useLatest<Value>(first: Value): [drawn: Value, at: () => Value, set: (value: Value) => void] {
+  const [drawn, draw] = useState(first);
+  const latest = useRef(first);
+  return [drawn, () => latest.current, (value) => { latest.current = value; draw(() => value); }];
+}
+
 const seen = (row: number): void => document.getElementById(`line-${row}`)?.scrollIntoView({ block: "nearest" });
 
-// The chosen row of a list. Keys may be faster than the next drawing, so `at()` is newer than `place`.
+// The chosen row of a list; `at()` is newer than `place`.
 export function useChosen(length: number, what: string, reveal = seen): { place: number; at: () => number; choose: (row: number) => void; keys: Binding[] } {
-  const [place, setPlace] = useState(0);
-  const latest = useRef(0);
+  const [place, at, set] = useLatest(0);
   const choose = (row: number) => {
-    latest.current = Math.max(0, Math.min(length - 1, row));
-    setPlace(latest.current);
-    reveal(latest.current);
+    set(Math.max(0, Math.min(length - 1, row)));
+    reveal(at());
   };
-  const by = (step: number) => () => choose(latest.current + step);
+  const by = (step: number) => () => choose(at() + step);
   const keys: Binding[] = [["j", `next ${what}`, by(1)], ["k", `previous ${what}`, by(-1)]];
-  return { place: Math.max(0, Math.min(place, length - 1)), at: () => latest.current, choose, keys };
+  return { place: Math.max(0, Math.min(place, length - 1)), at, choose, keys };
 }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _BARS = " ▁▂▃▄▅▆▇█"
 _TASKS = 10
 """Tasks of a list that are printed; --json has all."""
+_FOLLOWING = 4
+"""Tools that are printed after another."""
 
 
 @click.command(short_help="Distributions of a task set and its runs.")
@@ -26,8 +28,9 @@ _TASKS = 10
 def profile(*, env: str, runs: Path | None, as_json: bool) -> None:
     """Show what the tasks of ENV are like: prompts, solutions, tags, and tasks that two splits share.
 
-    With --runs, also turns, calls, tools, tokens and seconds of their episodes, difficulty with its interval, and
-    the tasks that an agent solves that does nothing (`noop`) or acts at random, and those that no agent solves.
+    With --runs, also turns, calls, tools, which of them follow which, tokens and seconds of their episodes, difficulty
+    with its interval, and the tasks that an agent solves that does nothing (`noop`) or acts at random, and those that
+    no agent solves.
     """
     from quintain import plugins
     from quintain.studio.profile import profile_of_runs, profile_of_tasks
@@ -104,6 +107,7 @@ def _print_runs(out: Console, found: dict[str, Any]) -> None:
         for one in found["tools"]
     ]
     out.print(console.grid("tool", ">calls", ">share", ">refused", ">episodes", rows=shares))
+    out.print(console.grid("tool", "what follows, of its calls", rows=_follows(found["follows"])))
     out.print(f"Difficulty is 1 - mean score of {', '.join(found['measured'])}.\n")
     out.print(
         console.grid("tag", *_DIFFICULTY, rows=[(name, *_difficulty(one)) for name, one in found["tags"].items()])
@@ -114,6 +118,18 @@ def _print_runs(out: Console, found: dict[str, Any]) -> None:
     )
     for one in found["flags"]:
         _flag(out, one["means"], one["tasks"])
+
+
+def _follows(pairs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Returns the most frequent tools after each; an episode begins and ends, too."""
+    found: dict[str, list[str]] = {}
+    for one in pairs:
+        words = f"{one['next'] or 'the end'} {one['share']:.0%}"
+        found.setdefault(one["tool"] or "the beginning", []).append(words)
+    return [
+        (tool, ", ".join(words[:_FOLLOWING]) + (f", {more} more" if (more := len(words) - _FOLLOWING) > 0 else ""))
+        for tool, words in found.items()
+    ]
 
 
 _DIFFICULTY = (">episodes", ">failed", ">difficulty", "95 % interval", "from 0 to 1")

@@ -7,6 +7,8 @@ player       child process that replays episodes
 replays      what each step changed: which environments are imported, the child and its time limit
 index        SQLite index of a run, filled in one pass over its traces
 search       where a text stands in the traces of a run
+cut          lines without their longest texts
+finder       search by a regular expression, in a child process
 shapes       what failed episodes have in common
 columns      the index as typed arrays, which the browser filters and sorts
 live         episodes in play
@@ -14,10 +16,12 @@ folders      the runs below the folders that were named
 reviews      verdicts of people, one file a reviewer
 labels       verdicts of programs, such as triage
 reports      findings of audits and numbers of trainers
+said         labels and findings as columns
 taxonomy     modes of failure, as TOML
 agreement    how far reviewers agree
 samples      episodes that several people review, blind
 places       folders in the user's home
+compare      two runs, by what their episodes are about
 profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -24,6 +25,9 @@ from quintain.errors import UsageError
 
 from .access import Guard, OwnerOf
 from .agreement import labels_of_run
+from .compare import compared
+from .cut import cut, text_address, text_at
+from .finder import fitting
 from .folders import Run, Runs
 from .page import TYPES, built
 from .replays import Replays, Unplayable
@@ -73,13 +77,15 @@ def build(
         "/static/{name}": studio.file,
         "/api": studio.version,
         "/api/runs": studio.list,
+        "/api/compare": studio.compare,
         "/api/runs/{run}": studio.run,
         "/api/runs/{run}/columns": studio.columns,
         "/api/runs/{run}/episodes/{n:int}": studio.episode,
+        "/api/runs/{run}/episodes/{n:int}/text": studio.text,
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
+        "/api/runs/{run}/holding": studio.holding,
         "/api/runs/{run}/search": studio.search,
-        "/api/runs/{run}/hits": studio.hits,
         "/api/runs/{run}/metrics": studio.metrics,
         "/api/runs/{run}/live": studio.live,
         "/api/runs/{run}/live/turns": studio.turns,
@@ -120,23 +126,37 @@ class _Studio:
         runs = self._runs.all().values()
         return _json(await run_in_threadpool(lambda: [run.summary() | labels_of_run(run) for run in runs]))
 
+    async def compare(self, request: Request) -> Response:
+        """Returns the runs `a` and `b` compared."""
+        a, b = (self._runs[request.query_params.get(name, "")] for name in ("a", "b"))
+        return _json(await run_in_threadpool(compared, a, b))
+
     async def run(self, request: Request) -> Response:
         return _json(await run_in_threadpool(self._run(request).facts))
 
     async def columns(self, request: Request) -> Response:
-        """Returns the columns from a row on; waits for one if there is none."""
-        run, start = self._run(request), _number(request, "from")
+        """Returns the columns from a row on; waits for one, or for labels that are others than `labels`."""
+        run, start, known = self._run(request), _number(request, "from"), request.query_params.get("labels")
         seconds = _SLICE_S * max(1.0, start / _SLICE_ROWS)
-        message = await _waited(request, lambda: run.columns(start, seconds))
+        message = await _waited(request, lambda: run.columns(start, seconds, known))
         return Response(message, media_type="application/octet-stream")
 
     async def episode(self, request: Request) -> Response:
-        """Returns the line of an episode as it is on disk."""
-        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        """Returns the line of an episode as it is on disk; with `cut=1` without its longest texts."""
+        run, n = self._run(request), request.path_params["n"]
+        line = await run_in_threadpool(run.index.line, n)
+        if request.query_params.get("cut") == "1":
+            made = await run_in_threadpool(cut, line, text_address(run.name, n))
+            return Response(made, media_type="application/json")
         tag = f'"{codec.digest(line)}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         return Response(line, headers={"ETag": tag}, media_type="application/json")
+
+    async def text(self, request: Request) -> Response:
+        """Returns a text that was cut out of an episode."""
+        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        return _json(await run_in_threadpool(text_at, line, request.query_params.get("at", "")))
 
     async def changes(self, request: Request) -> Response:
         """Returns what each step changed, a line a step, after a line on how the replay went."""
@@ -150,26 +170,29 @@ class _Studio:
         """Returns the seconds of each turn of an episode: model, tools, verifier."""
         return _json(await run_in_threadpool(self._run(request).index.seconds, request.path_params["n"]))
 
-    async def search(self, request: Request) -> Response:
+    async def holding(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""
         run, text = self._run(request), request.query_params.get("q", "")
         found, rows = await run_in_threadpool(run.index.search, text, _number(request, "from"))
         return _json({"found": found, "rows": rows})
 
-    async def hits(self, request: Request) -> Response:
-        """Returns the places at which a text stands, a line each; `case=1` tells capital letters apart."""
-        run, text, given = self._run(request), request.query_params.get("q", ""), request.query_params
+    async def search(self, request: Request) -> Response:
+        """Returns the places at which a text stands, a line each; `case=1` tells capital letters apart.
+
+        With `regex=1` it is a regular expression of Python. A search that ends early says why in a last line `detail`.
+        """
+        index, given = self._run(request).index, request.query_params
         most = min(_number(request, "most") or _MOST_HITS, _MOST_HITS)
+        text, fold, field = given.get("q", ""), given.get("case") != "1", given.get("field", "")
         if not text:
             raise UsageError("q must be a text to search for")
-
-        def lines() -> Iterator[bytes]:
-            run.index.update()
-            found = hits(run.index, text, fold=given.get("case") != "1", field=given.get("field", ""))
-            for one in itertools.islice(found, most):
-                yield msgspec.json.encode(one) + b"\n"
-
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        await run_in_threadpool(index.update)
+        if given.get("regex") == "1":
+            lines: AsyncIterator[bytes] = _first(most, fitting(index, text, fold=fold, field=field))
+        else:
+            places = itertools.islice(hits(index, text, fold=fold, field=field), most)
+            lines = iterate_in_threadpool(msgspec.json.encode(one) + b"\n" for one in places)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def metrics(self, request: Request) -> Response:
         """Returns the numbers of trainers that the run folder holds."""
@@ -224,6 +247,14 @@ async def _waited(request: Request, ask: Callable[[], tuple[T, bool]]) -> T:
         if is_news or time.monotonic() > until or await request.is_disconnected():
             return found
         await asyncio.sleep(_POLL_S)
+
+
+async def _first(most: int, lines: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async with contextlib.aclosing(lines):
+        async for line in lines:
+            yield line
+            if (most := most - 1) == 0:
+                return
 
 
 def _turns(request: Request) -> tuple[int, float]:

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.record import Key
-
 from .index import MOST_TOKENS, Index
 
 MOST = 200
@@ -99,6 +97,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self._data)
 
+    @property
+    def values(self) -> list[str]:
+        return list(self._values)
+
     def extend(self, values: Sequence[str]) -> None:
         known, end = self._values, len(self._data) + len(values)
         for value in dict.fromkeys(values):
@@ -118,11 +120,19 @@ class Texts:
 
 
 class Lists:
-    """Column of lists of texts: the items one after the other, and where each row's begin."""
+    """Column of lists of texts: the items one after the other, and where each row's begin, if there are any.
 
-    def __init__(self) -> None:
-        self._items = Texts()
+    Args:
+        values: Values of the numbers from 0 on.
+    """
+
+    def __init__(self, values: Sequence[str] = ()) -> None:
+        self._items = Texts(values=values)
         self._starts = array("I", [0])
+
+    @property
+    def values(self) -> list[str]:
+        return self._items.values
 
     def extend(self, values: Sequence[Collection[str]]) -> None:
         self._items.extend(list(itertools.chain.from_iterable(values)))
@@ -131,7 +141,8 @@ class Lists:
     def parts(self, start: int) -> tuple[dict[str, Any], list[array[Any]]]:
         facts, items = self._items.parts(self._starts[start])
         first = self._starts[start]
-        return facts | {"kind": "lists"}, [*items, array("I", [one - first for one in self._starts[start:]])]
+        starts = [array("I", [one - first for one in self._starts[start:]])] if len(items[0]) else []
+        return facts | {"kind": "lists"}, [*items, *starts]
 
 
 class Columns:
@@ -201,19 +212,24 @@ class Columns:
             column.fill(self.rows)
         column.extend(values)
 
-    def pack(self, start: int = 0, more: Mapping[str, Numbers | Texts] | None = None, **facts: Any) -> bytes:
+    def pack(
+        self, start: int = 0, more: Mapping[str, Numbers | Texts | Lists] | None = None, *, since: int = 0, **facts: Any
+    ) -> bytes:
         """Returns the message with the episodes from `start` on; `facts` join its head.
 
         Args:
             start: Row of the first episode.
-            more: Further columns, which begin with that row.
+            more: Columns of labels.
+            since: Row that these begin with.
             facts: Further facts for the head.
         """
         start, columns, end = min(start, self.rows), list[dict[str, Any]](), 0
         arrays: list[array[Any]] = []
         own = {**self._fixed, **self._named, "tool": self._tools}
         packed = {name: column.parts(start) for name, column in own.items()}
-        packed |= {name: column.parts(0) for name, column in (more or {}).items()}
+        for name, column in (more or {}).items():
+            said, parts = column.parts(0)
+            packed[name] = said | {"from": since, "level": "label"}, parts
         for name, (said, parts) in packed.items():
             places = list[int]()
             for part in parts:
@@ -227,22 +243,9 @@ class Columns:
         return b"".join((len(head).to_bytes(4, "little"), head, *itertools.chain.from_iterable(map(_bytes, arrays))))
 
 
-def of_labels(
-    labels: Mapping[str, Mapping[Key, float] | Mapping[Key, str]], keys: Sequence[Key]
-) -> dict[str, Numbers | Texts]:
-    """Returns the columns of labels for some episodes, at most `MOST`."""
-    found: dict[str, Numbers | Texts] = {}
-    for name, values in itertools.islice(labels.items(), MOST):
-        row = list(map(values.get, keys))
-        if any(isinstance(value, str) for value in values.values()):
-            texts = Texts(values=[""])
-            texts.extend([str(value or "")[:_CHARS] for value in row])
-            found[name] = texts
-        else:
-            numbers = Numbers("f4", level="label")
-            numbers.extend(row)
-            found[name] = numbers
-    return found
+def clipped(text: str) -> str:
+    """Returns a text as a column holds it."""
+    return text[:_CHARS]
 
 
 def _extended(data: array[Any], values: Sequence[Any]) -> array[Any]:

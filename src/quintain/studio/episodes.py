@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from .folders import Run
-from .reviews import current
+from .reviews import by_episode, current, said_by_people
 
 _FACTS = (
     "n", "task", "member", "attempt", "split", "agent", "seed", "end", "reason", "component", "kind", "score", "turns",
@@ -51,7 +51,7 @@ class EpisodeTable:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yields a row for each episode, with a value or None for each column."""
-        labels, owners = self._labels(), self.run.labels.owners()
+        labels, owners = by_episode(current(self.run.reviews.all()[0])), self.run.labels.owners()
         with self.run.index.lock:
             found = self.run.index.database.execute(_QUERY).fetchall()
         for *facts, rewards, tags, tools in found:
@@ -61,23 +61,7 @@ class EpisodeTable:
             row |= {f"tag.{name}": value for name, value in msgspec.json.decode(tags).items()}
             row |= {f"tool.{name}": value[0] for name, value in msgspec.json.decode(tools).items()}
             key = (row["task"], row["member"], row["attempt"])
-            row |= labels.get((*key, row["digest"]), {}) | {"owner": owners.get(key)}
+            said = said_by_people(labels.get(key, ()), row["digest"])
+            row |= {name: ", ".join(words) or None for name, words in said.items()} | {"owner": owners.get(key)}
             row |= {name: values.get(key) for name, values in self._programs.items()}
             yield row
-
-    def _labels(self) -> dict[tuple[str, int, int, str], dict[str, str]]:
-        """Returns the labels of people by episode and digest; several are joined by a comma."""
-        found: dict[tuple[str, int, int, str], list[tuple[str, str, str]]] = {}
-        for one in current(self.run.reviews.all()[0]):
-            if one.mark is not None:
-                continue
-            suffix = " (inherited)" if one.kind == "inherited" else ""
-            said = (f"{one.owner or 'note'}{suffix}", ", ".join(one.modes), one.reviewer)
-            found.setdefault((*one.target.key, one.target.digest), []).append(said)
-        return {
-            key: {
-                name: ", ".join(filter(None, values))
-                for name, values in zip(_LABELS, zip(*said, strict=True), strict=False)
-            }
-            for key, said in found.items()
-        }

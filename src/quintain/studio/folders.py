@@ -15,13 +15,14 @@ import msgspec
 from quintain.errors import UsageError
 from quintain.record import Key
 
-from .columns import Columns, of_labels
+from .columns import Columns
 from .description import Description
 from .index import Index
 from .labels import Labels
 from .live import Live
 from .reports import UNREADABLE, findings
 from .reviews import Reviews
+from .said import Said
 
 _ACTIVE_S = 20
 """A run is being written if its traces are at most so old."""
@@ -37,6 +38,7 @@ class Run:
         self._index: Index | None = None
         self._columns = Columns()
         self.reviews, self.labels = Reviews(folder), Labels(folder, labels)
+        self._said, self._stamp = Said(folder, self.reviews, self.labels), ""
         self.live = Live(folder)
 
     @property
@@ -46,25 +48,27 @@ class Run:
                 self._index = Index(self.folder, self._file)
             return self._index
 
-    def columns(self, start: int, seconds: float) -> tuple[bytes, bool]:
+    def columns(self, start: int, seconds: float, known: str | None = None) -> tuple[bytes, bool]:
         """Returns the message with the episodes from `start` on, and whether it holds anything new.
 
         Args:
             start: Number of the first episode.
             seconds: About the most seconds that the traces are read for; the next request continues.
+            known: Head's `labels` of the message before. Where files of labels have changed since, the message is new
+                and has the columns of labels from the first episode on.
         """
         index = self.index
         with index.lock:
             done = index.update(seconds) and self._columns.update(index, seconds)
             self._columns.update(index, 0)
-            facts = index.progress() | {"done": done}
-            more = of_labels(labels, self._keys(start)) if (labels := self.labels.columns()) else {}
-            return self._columns.pack(start, more, **facts), not done or self._columns.rows != start
-
-    def _keys(self, start: int) -> list[Key]:
-        """Returns the keys of the episodes that have columns, from a row on."""
-        query = "SELECT task, member, attempt FROM episode WHERE n >= ? AND n < ? ORDER BY n"
-        return self.index.database.execute(query, (start, self._columns.rows)).fetchall()
+            stamp, rows = self._said.stamp(), self._columns.rows
+            if stamp != self._stamp:
+                self._said.read(stamp, self.facts()["findings"])
+                self._stamp = stamp
+            since = start if known in (None, stamp) else 0
+            facts = index.progress() | {"done": done, "labels": stamp}
+            message = self._columns.pack(start, self._said.columns(index, since, rows), since=since, **facts)
+            return message, not done or rows != start or known not in (None, stamp)
 
     def rows(self, tasks: Iterable[str]) -> dict[Key, tuple[int, str]]:
         """Returns row and digest of each episode of some tasks."""

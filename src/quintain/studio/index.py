@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
@@ -26,7 +27,7 @@ from .description import best_values
 from .search import matches, patterns
 from .shapes import shape
 
-VERSION = 4
+VERSION = 5
 """Version of the tables; raised with each change, so that an older index is made anew."""
 
 MOST_TOKENS = 2**32 - 1
@@ -46,7 +47,7 @@ CREATE TABLE episode (
     end TEXT, reason TEXT, component TEXT, kind TEXT, score REAL,
     turns INTEGER, steps INTEGER, errors INTEGER, faults INTEGER, moved INTEGER, branches INTEGER, threads INTEGER,
     prompt INTEGER, completion INTEGER, version INTEGER, last_version INTEGER, logprob REAL,
-    rewards TEXT, tools TEXT, shape TEXT
+    rewards TEXT, tools TEXT, shape TEXT, follows TEXT
 );
 CREATE TABLE timing (
     task TEXT, member INTEGER, attempt INTEGER,
@@ -55,7 +56,7 @@ CREATE TABLE timing (
 ) WITHOUT ROWID;
 CREATE TABLE broken (place INTEGER PRIMARY KEY, reason TEXT);
 """
-_INSERT = f"INSERT INTO episode VALUES ({', '.join('?' * 31)})"  # noqa: S608  # no text of others in it
+_INSERT = f"INSERT INTO episode VALUES ({', '.join('?' * 32)})"  # noqa: S608  # no text of others in it
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -424,7 +425,17 @@ def _row(line: bytes, best: Mapping[str, float]) -> tuple[Any, ...]:
         rewards,
         tools,
         _shape(trace, refused, best),
+        _follows(trace),
     )
+
+
+def _follows(trace: _TraceFacts) -> str:
+    """Returns how often a call followed another one, as [[tool, next tool, times]]; "" is the beginning or the end."""
+    names = [step.call.name for turn in trace.turns for step in turn.steps]
+    pairs: dict[tuple[str, str], int] = {}  # A Counter costs twice as much.
+    for pair in itertools.pairwise(["", *names, ""]) if names else ():
+        pairs[pair] = pairs.get(pair, 0) + 1
+    return _text([(*pair, times) for pair, times in pairs.items()])
 
 
 def _facts(trace: _TraceFacts) -> tuple[tuple[Any, ...], str, str, _StepFacts | None]:
@@ -489,7 +500,7 @@ def _totals(rewards: list[_RewardFacts]) -> str:
     return _text(found)
 
 
-def _text(value: dict[str, Any]) -> str:
+def _text(value: dict[str, Any] | list[Any]) -> str:
     """Returns JSON text with keys in their own order, which costs half as much as sorted ones."""
     encoded = _json.encode(value)
     return codec.text(value) if b"null" in encoded else encoded.decode()  # Null may be an infinite sum.

@@ -49,6 +49,10 @@ class Labels:
         self._lock = threading.Lock()
         self._files: dict[Path, _LabelFile] = {}
 
+    def files(self) -> list[Path]:
+        paths = (self._run / "labels.jsonl", *sorted((self._run / "labels").glob("*.jsonl")), *self._named)
+        return [path for path in paths if path.is_file()]
+
     def owners(self) -> dict[Key, str]:
         """Returns the owner of each labeled episode; of several files the last one's."""
         return {key: owner for _, file in self._read() for key, (owner, *_) in file.lines.items() if owner}
@@ -83,13 +87,12 @@ class Labels:
 
     def _read(self) -> Iterator[tuple[Path, _LabelFile]]:
         with self._lock:
-            for path in (self._run / "labels.jsonl", *sorted((self._run / "labels").glob("*.jsonl")), *self._named):
-                if path.is_file():
-                    status = path.stat()
-                    stamp = (status.st_size, status.st_mtime_ns)
-                    if path not in self._files or self._files[path].stamp != stamp:
-                        self._files[path] = _parsed(path, stamp)
-                    yield path, self._files[path]
+            for path in self.files():
+                status = path.stat()
+                stamp = (status.st_size, status.st_mtime_ns)
+                if path not in self._files or self._files[path].stamp != stamp:
+                    self._files[path] = _parsed(path, stamp)
+                yield path, self._files[path]
 
 
 def _parsed(path: Path, stamp: tuple[int, int]) -> _LabelFile:

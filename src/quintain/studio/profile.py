@@ -24,13 +24,15 @@ MOST_TASKS = 5000
 """Tasks of a split that are looked at; the profile says how many there are."""
 BASELINES = ("noop", "random", "oracle")
 """Agents whose scores are no measure of difficulty."""
+_calls = msgspec.json.Decoder(dict[str, tuple[int, int]])
+_triples = msgspec.json.Decoder(list[tuple[str, str, int]])
 _BINS = 12
 _RESPONDENTS = 3
 """A correlation needs so many runs or members."""
 
 _NUMBERS = ("turns", "calls", "tools", "tokens", "seconds", "moved")
 _QUERY = """
-SELECT task, member, agent, tags, score, turns, steps, tools, prompt + completion, total_s, moved
+SELECT task, member, agent, tags, score, turns, steps, tools, prompt + completion, total_s, moved, follows
 FROM episode LEFT JOIN timing USING (task, member, attempt) ORDER BY n
 """
 
@@ -92,26 +94,58 @@ class _PlayedTask(msgspec.Struct):
         }
 
 
+class _ToolCounts:
+    """Calls of tools, and which of them follow which."""
+
+    def __init__(self) -> None:
+        self._calls, self._errors, self._used = Counter[str](), Counter[str](), Counter[str]()
+        self._follows = Counter[tuple[str, str]]()
+
+    def add(self, tools: str, follows: str) -> int:
+        """Adds an episode, as the index has it, and returns its number of tools."""
+        names = _calls.decode(tools)
+        for name, (count, refused) in names.items():
+            self._calls[name] += count
+            self._errors[name] += refused
+            self._used[name] += 1
+        for before, name, times in _triples.decode(follows):
+            self._follows[before, name] += times
+        return len(names)
+
+    def tools(self) -> list[dict[str, Any]]:
+        return [
+            {"tool": name, "calls": count, "refused": self._errors[name], "episodes": self._used[name]}
+            for name, count in self._calls.most_common()
+        ]
+
+    def follows(self) -> list[dict[str, Any]]:
+        """Returns what follows each tool, the most frequent first; None is the beginning or the end of an episode."""
+        totals = Counter[str]()
+        for (before, _), times in self._follows.items():
+            totals[before] += times
+        pairs = sorted(self._follows.items(), key=lambda item: (-totals[item[0][0]], -item[1], item[0]))
+        return [
+            {"tool": before or None, "next": after or None, "times": times, "share": times / totals[before]}
+            for (before, after), times in pairs
+        ]
+
+
 def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
     """Returns the profile of the episodes of some runs, as JSON types.
 
     Difficulty is 1 - mean score over all agents but the baselines, if there are others.
     """
     numbers: dict[str, list[float | None]] = {name: [] for name in _NUMBERS}
-    calls, errors, used = Counter[str](), Counter[str](), Counter[str]()
+    counted = _ToolCounts()
     tasks, tags = defaultdict[str, _PlayedTask](_PlayedTask), defaultdict[str, _PlayedTask](_PlayedTask)
     answers = defaultdict[tuple[str, str, int], dict[str, float]](dict)
     agents = defaultdict[str, _PlayedTask](_PlayedTask)
     rows = list(_rows(runs))
     measured = {row[3] for row in rows} - {*BASELINES} or {row[3] for row in rows}
-    for run, task, member, agent, marks, score, turns, steps, tools, tokens, seconds, moved in rows:
-        names: dict[str, tuple[int, int]] = msgspec.json.decode(tools)
-        for name, value in zip(_NUMBERS, (turns, steps, len(names), tokens, seconds, moved), strict=True):
+    for run, task, member, agent, marks, score, turns, steps, tools, tokens, seconds, moved, after in rows:
+        several = counted.add(tools, after)
+        for name, value in zip(_NUMBERS, (turns, steps, several, tokens, seconds, moved), strict=True):
             numbers[name].append(value)
-        for name, (count, refused) in names.items():
-            calls[name] += count
-            errors[name] += refused
-            used[name] += 1
         labels = [f"{name}: {value}" for name, value in msgspec.json.decode(marks).items()]
         for place in [tasks[task], agents[agent], *(tags[label] for label in labels)]:
             if score is not None:  # An invalid episode says nothing of its task.
@@ -132,10 +166,8 @@ def profile_of_runs(runs: Sequence[Run]) -> dict[str, Any]:
         "measured": sorted(measured),
         "agents": {name: one.row() for name, one in sorted(agents.items())},
         "distributions": {name: Distribution.of(values) for name, values in numbers.items()},
-        "tools": [
-            {"tool": name, "calls": count, "refused": errors[name], "episodes": used[name]}
-            for name, count in calls.most_common()
-        ],
+        "tools": counted.tools(),
+        "follows": counted.follows(),
         "tags": {name: one.row() for name, one in sorted(tags.items())},
         "tasks": {name: one.row() | {"discrimination": discrimination.get(name)} for name, one in tasks.items()},
         "flags": list(_flags(tasks)),

@@ -65,6 +65,11 @@ class _Report(msgspec.Struct):
     findings: list[ReportedFinding]
 
 
+def reports(folder: Path) -> list[Path]:
+    """Returns the reports of audits in a run folder."""
+    return sorted((*folder.glob("report.json"), *folder.glob("audit*/report.json")))
+
+
 def findings(folder: Path, fingerprints: Collection[str]) -> tuple[list[dict[str, Any]] | None, list[str]]:
     """Returns the findings about a run's environment, and a warning for each report that is about another version.
 
@@ -77,7 +82,7 @@ def findings(folder: Path, fingerprints: Collection[str]) -> tuple[list[dict[str
     """
     found: list[dict[str, Any]] | None = None
     warnings = list[str]()
-    for path in sorted((*folder.glob("report.json"), *folder.glob("audit*/report.json"))):
+    for path in reports(folder):
         name = path.relative_to(folder)
         try:
             report = msgspec.json.decode(path.read_bytes(), type=_Report)

@@ -16,6 +16,7 @@ from quintain.record import Key
 
 from . import samples
 from .agreement import of_run
+from .cut import cut, text_address
 from .folders import Run, Runs
 from .profile import profile_of_runs
 from .reviews import Kind, Mark, Owner, Place, Review, Target, current
@@ -204,11 +205,12 @@ class ReviewRoutes:
         return {"name": sample.name, "seed": sample.seed, "blind": sample.blind, "episodes": found}
 
     def episode(self, request: Request, _body: bytes) -> bytes:
-        """Returns the line of an episode without what the sample hides."""
+        """Returns the line of an episode without what the sample hides, and without its longest texts."""
         run = self._run(request)
         sample = samples.read(run.folder, request.path_params["sample"])
-        line = run.index.line(request.path_params["n"])
-        return samples.without_rewards(line) if "reward" in sample.blind else line
+        n = request.path_params["n"]
+        line = run.index.line(n)
+        return cut(samples.without_rewards(line) if "reward" in sample.blind else line, text_address(run.name, n))
 
     def _name(self, request: Request) -> str:
         """Returns the reviewer: the owner of the request's key, where the studio asks for keys."""
@@ -227,20 +229,15 @@ def taxonomy_of(file: TaxonomyFile) -> dict[str, Any]:
 
 
 def reviews_of(run: Run, reviewer: str = "", sample: str = "") -> dict[str, Any]:
-    """Returns the reviews that count and rows by the owner that programs name, without what a sample hides."""
+    """Returns the reviews that count, without what a sample hides."""
     lines, warnings = run.reviews.all()
-    counting, labels = current(lines), run.labels
+    counting = current(lines)
     hidden = samples.read(run.folder, sample).blind if sample else ()
     if "reviewers" in hidden:
         counting = [one for one in counting if one.reviewer == reviewer]
-    owners = {} if "triage" in hidden else labels.owners()
-    rows = run.rows({one.target.task for one in counting} | {key[0] for key in owners})
-    programs: dict[str, list[int]] = {}
-    for key, owner in owners.items():
-        if key in rows:
-            programs.setdefault(owner, []).append(rows[key][0])
+    rows = run.rows({one.target.task for one in counting})
     facts: dict[str, Any] = {"reviewer": reviewer, "samples": samples.names(run.folder)}
-    facts |= {"warnings": warnings + labels.warnings(), "programs": programs}
+    facts["warnings"] = warnings + run.labels.warnings()
     return facts | {"reviews": [_placed(one, rows) for one in counting]}
 
 

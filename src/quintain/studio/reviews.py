@@ -130,10 +130,13 @@ class Reviews:
         self._lock = threading.Lock()
         self._read: dict[Path, tuple[tuple[int, int], list[Review], list[str]]] = {}
 
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.jsonl"))
+
     def all(self) -> tuple[list[Review], list[str]]:
         """Returns the lines of all reviewers, and a warning for each line that cannot be read."""
         with self._lock:
-            read = [self._lines(path) for path in sorted(self.folder.glob("*.jsonl"))]
+            read = [self._lines(path) for path in self.files()]
         return [one for lines, _ in read for one in lines], [one for _, warnings in read for one in warnings]
 
     def _lines(self, path: Path) -> tuple[list[Review], list[str]]:
@@ -212,6 +215,40 @@ def current(reviews: Iterable[Review]) -> list[Review]:
         if place not in last or _order(last[place]) < _order(one):
             last[place] = one
     return [one for _, one in sorted(last.items())]
+
+
+def by_episode(counting: Iterable[Review]) -> dict[Key, list[Review]]:
+    """Returns the labels of each episode: a mark is none, and a decision outweighs others."""
+    found: dict[Key, list[Review]] = {}
+    for one in counting:
+        if one.kind != "mark":
+            found.setdefault(one.target.key, []).append(one)
+    return {key: [one for one in given if one.kind == "decided"] or given for key, given in found.items()}
+
+
+_NOTHING: dict[str, list[str]] = {"label": [], "mode": [], "by": []}
+
+
+def said_by_people(given: Sequence[Review], digest: str) -> dict[str, list[str]]:
+    """Returns labels, modes and reviewers of an episode.
+
+    Args:
+        given: Its labels.
+        digest: That of its trace; a label that was given to another trace says so, and has no modes.
+    """
+    if not given:
+        return _NOTHING
+    fresh = [one for one in given if one.target.digest == digest]
+    return {
+        "label": [_label(one, is_stale=one not in fresh) for one in given],
+        "mode": [mode for one in fresh for mode in one.modes],
+        "by": [one.reviewer for one in given],
+    }
+
+
+def _label(review: Review, *, is_stale: bool) -> str:
+    suffix = " (stale)" if is_stale else " (inherited)" if review.kind == "inherited" else ""
+    return f"{review.owner or 'note'}{suffix}"
 
 
 def _order(review: Review) -> tuple[datetime, str, bytes]:

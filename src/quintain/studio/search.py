@@ -22,6 +22,9 @@ PER_EPISODE = 5
 _BEFORE, _AFTER = 50, 110
 """Characters of an excerpt around what was found."""
 
+_MOST = 300
+"""Characters of what was found."""
+
 _Text = tuple[int | None, int | None, str, str]
 """Turn, step, label and words of a text."""
 
@@ -95,10 +98,22 @@ def hits(index: Index, text: str, *, fold: bool = False, field: str = "") -> Ite
     pattern = re.compile("|".join(map(re.escape, words)), re.ASCII | re.IGNORECASE if fold else re.ASCII)
     for n in index.rows_with(wanted, fold=fold):
         line = index.line(n)
-        yield from itertools.islice(_in_line(n, line, pattern=pattern, field=field), PER_EPISODE)
+        yield from in_line(n, line, pattern=pattern, field=field)
 
 
-def _in_line(n: int, line: bytes, *, pattern: re.Pattern[str], field: str) -> Iterator[Hit]:
+def in_line(n: int, line: bytes, *, pattern: re.Pattern[str], field: str) -> Iterator[Hit]:
+    """Yields places of one episode at which a pattern fits more than nothing, at most `PER_EPISODE`.
+
+    Args:
+        n: Row of the episode.
+        line: Its line.
+        pattern: What is searched for.
+        field: As for `hits`.
+    """
+    return itertools.islice(_places(n, line, pattern=pattern, field=field), PER_EPISODE)
+
+
+def _places(n: int, line: bytes, *, pattern: re.Pattern[str], field: str) -> Iterator[Hit]:
     try:
         trace = Trace.from_json(line)
     except (TraceError, msgspec.DecodeError):  # A trace that no run writes is found as the text that it is.
@@ -107,11 +122,15 @@ def _in_line(n: int, line: bytes, *, pattern: re.Pattern[str], field: str) -> It
     texts: Iterator[_Text] = iter(()) if trace is None else _texts(trace)
     is_found = False
     for turn, step, label, words in texts:
-        if (not field or field == label) and (match := pattern.search(words)):
+        if (not field or field == label) and (match := _first(pattern, words)):
             is_found = True
             yield _hit(n, key, match, turn=turn, step=step, field=label)
-    if not is_found and field in {"", "record"} and (match := pattern.search(line.decode("utf-8", "replace"))):
+    if not is_found and field in {"", "record"} and (match := _first(pattern, line.decode("utf-8", "replace"))):
         yield _hit(n, key, match, turn=None, step=None, field="record")
+
+
+def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return next((one for one in pattern.finditer(text) if one[0]), None)
 
 
 class _Key(msgspec.Struct):
@@ -126,7 +145,7 @@ class _KeyLine(msgspec.Struct):
 
 def _hit(n: int, key: _Key, match: re.Match[str], *, turn: int | None, step: int | None, field: str) -> Hit:
     start, end, text = match.start(), match.end(), match.string
-    excerpt = (text[max(0, start - _BEFORE) : start], text[start:end], text[end : end + _AFTER])
+    excerpt = (text[max(0, start - _BEFORE) : start], text[start : min(end, start + _MOST)], text[end : end + _AFTER])
     names: dict[str, Any] = {"task": key.task, "member": key.member, "attempt": key.attempt}
     return Hit(n=n, turn=turn, step=step, field=field, excerpt=excerpt, **names)
 
