@@ -28,7 +28,7 @@ PORT = 7414
 ORIGIN = f"http://127.0.0.1:{PORT}"
 TRACES = [trace(f"t{n}", m) for n in range(4) for m in range(2)]
 REQUESTS = (
-    "", "/columns", "/episodes/0", "/episodes/0/seconds", "/episodes/0/changes", "/search?q=fine", "/hits?q=fine",
+    "", "/columns", "/episodes/0", "/episodes/0/seconds", "/episodes/0/changes", "/holding?q=fine", "/search?q=fine",
     "/metrics", "/live", "/live/turns", "/export?n=0", "/reviews", "/agreement", "/profile", "/labels/0",
 )  # fmt: skip
 

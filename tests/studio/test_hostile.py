@@ -31,7 +31,7 @@ from tests.studio.studio import Reading, missing, started
 PORT = 7414
 Open = Callable[[Path], TestClient]
 PATHS = (
-    "", "/columns", "/episodes/0", "/episodes/0/seconds", "/search?q=fine", "/hits?q=fine", "/metrics", "/live",
+    "", "/columns", "/episodes/0", "/episodes/0/seconds", "/holding?q=fine", "/search?q=fine", "/metrics", "/live",
     "/reviews", "/agreement", "/profile", "/labels/0",
 )  # fmt: skip
 
@@ -107,7 +107,7 @@ def test_forged_values_are_episodes_or_counted(
     for path in PATHS:
         answer = client.get(f"/api/runs/run{path}")
         assert answer.status_code == 200, path
-        if path not in {"/columns", "/hits?q=fine"}:
+        if path not in {"/columns", "/search?q=fine"}:
             strict(answer.text)
     for n in range(len(tasks)):
         assert client.get(f"/api/runs/run/export?n={n}").status_code == 200
@@ -122,7 +122,7 @@ def test_lines_of_hostile_size_are_read_and_sent(studio: Open, tmp_path: Path) -
     client = studio(tmp_path / "runs")
     assert columns(client)["task"] == ["big", "many", "forged"]
     assert client.get("/api/runs/run/episodes/0").content == line(big)
-    hits = client.get("/api/runs/run/hits?q=k99999").text.splitlines()
+    hits = client.get("/api/runs/run/search?q=k99999").text.splitlines()
     assert {json.loads(one)["n"] for one in hits} == {1, 2}
     sent = client.get("/api/runs/run/export?n=0,1").text
     packed = re.search(r'id="data">([^<]*)<', sent)
