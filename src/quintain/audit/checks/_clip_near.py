@@ -156,8 +156,7 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
         if is_free or (above == below and not is_turned and not is_off):
             continue
         wrong_values = (abs(said.value), end) if is_turned else (near[0], end) if is_off else (end, -end)
-        values = wrong_values[::-1] if below else wrong_values
-        texts = [spelled(value, said.text) for value in values]
+        texts = [spelled(value, said.text) for value in (wrong_values[::-1] if below else wrong_values)]
         what = "without its minus sign" if is_turned else "a ninth too large" if is_off else "far from the right one"
         found = paid_by(
             ctx, "pays_wrong", f"a number {what} is paid in full in a field of the answer",

@@ -114,11 +114,10 @@ def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
     rows = [parsed(one.value) for _, one in seen]
     if any(one.is_error or _doubts(one) for _, one in seen) or not all(is_list(many) and many for many in rows):
         return False
-    forms = [{str(_keys(row)) for row in many if is_dict(row)} for many in rows]
+    forms = [{str(_keys(row)) for row in many} for many in rows]
     names = [[mentions(row, name) for row in many] for (name, _), many in zip(seen, rows, strict=True)]
-    is_one = rows[0] == rows[1] and rows[2] != rows[3] and len({name for name, _ in seen}) == 4
-    is_alike = len(forms[0]) == 1 and all(form == forms[0] for form in forms)
-    return is_one and is_alike and not any(names[0] + names[1]) and all(names[2] + names[3])
+    is_one = rows[0] == rows[1] and rows[2] != rows[3] and all(form == forms[0] for form in forms)
+    return is_one and len(forms[0]) == 1 and not any(names[0] + names[1]) and all(names[2] + names[3])
 
 
 @relation

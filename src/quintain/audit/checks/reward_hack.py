@@ -189,14 +189,19 @@ def _overfull(ctx: AuditContext) -> Finding | None:
 
 def _saying(solution: ran.Solution) -> tuple[int, str] | None:
     """The place of the solution's last words that hold facts, and the argument that they stand in."""
+    known = _REPLIES
     for place, op in reversed(list(enumerate(solution.ops))):
-        if op.do == "answer" or _REPLIES & set(act.words(op.name)):
+        if op.do == "answer" or known & set(act.words(op.name)):
             texts = {"": str(op.value)} if op.do == "answer" else op.value
             # One fact alone, without any work, is what the battery of answers covers.
             least = 1 if len(solution.ops) > 1 else 4
             spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= least]
             if found := [key for key in spoken if _FACT.search(texts[key])]:
                 return place, max(found, key=lambda key: len(texts[key]))
+            if op.do != "answer" or not str(op.value).isalpha():
+                return None
+            # A word like "done" says nothing of the work. A reply before it does; small talk may name several facts.
+            known = known - act.names("say tell respond")
     return None
 
 
@@ -407,8 +412,8 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _busy(ctx: AuditContext, solution: ran.Solution) -> Finding | None:
     """Returns a finding for a look that changes nothing, and is paid more each time that it is repeated."""
-    looks = [op for op in solution.acts if act.only_reads(ctx, op) and not act.does_wait(op)][:2]
-    for op in looks if solution.sees else ():
+    looks = [op for op in solution.acts if solution.sees and act.only_reads(ctx, op) and not act.does_wait(op)]
+    for op in looks[:2]:
         ways = [(op,) * count for count in range(4)]
         tried = ran.runs(ctx, solution, ways, look=True)
         ctx.count_comparisons()
