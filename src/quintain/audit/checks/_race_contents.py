@@ -85,8 +85,8 @@ def places(ctx: AuditContext) -> Iterator[TextPlace]:
     for tool in ctx.about.tools:
         if seems_to_read(ctx, tool.name):
             continue
-        texts = {name: one for name, one in tool.properties.items() if is_dict(one) and one.get("type") == "string"}
-        names = [name for name, schema in texts.items() if not schema.get("enum") and "const" not in schema]
+        free = {name: one for name, one in tool.properties.items() if is_dict(one) and one.get("type") == "string"}
+        names = [name for name, schema in free.items() if not schema.get("enum") and "const" not in schema]
         for task, before, op in _bases(ctx, tool):
             after = _after(ctx, task, tool.name)
             for name in names:
