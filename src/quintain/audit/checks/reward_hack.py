@@ -166,7 +166,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _overfull(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for a list of an answer that is paid with entries of other tasks beside the right ones."""
+    """Returns a finding for a list of an answer that may also hold the entries of other tasks."""
     answered = [(one, fields.value, fields) for one in ran.paid(ctx, 24) if (fields := fields_of(one.ops)) is not None]
     lists = [(one, fields, key, own) for one, value, fields in answered for key, own in value.items() if is_list(own)]
     for solution, fields, key, own in lists:
