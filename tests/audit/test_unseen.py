@@ -10,15 +10,20 @@ from quintain.audit.auditor import audit
 from quintain.audit.kernel.check import registered
 from quintain.audit.kernel.loader import Subject
 
-FOLDER = Path(__file__).parents[2] / "bench/audit/unseen_b"
+FOLDER = Path(__file__).parents[2] / "bench/audit"
 
 
 @pytest.mark.parametrize(
     ("world", "bug", "check"),
     [
-        ("canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
-        ("kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
-        ("spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
+        ("unseen_b/canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
+        ("unseen_b/kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
+        ("unseen_b/spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
+        ("unseen_c/waybill", "env_superset", "x.every_candidate"),  # a list with entries of other tasks
+        ("unseen_c/waybill", "env_only_said", "x.partial_work"),  # "in any order" lets nothing be left out
+        ("unseen_c/joinery", "env_paste", "x.every_candidate"),  # "done" as the last words, an id before the text
+        ("unseen_c/repairs", "env_busy_bonus", "x.forged_result"),  # each look is paid
+        ("unseen_c/ferrycrew", "env_today_board", "x.unknown_names"),  # rows of another day
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -13,8 +13,8 @@ from quintain.audit.kernel.probe import Op
 from ._judge_lines import facts_in, saying, wrong
 
 SPARE = re.compile(
-    r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any|enough|optional|bonus|extra|capped|suffic"
-    r"\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
+    r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any(?! order)|enough|optional|bonus"
+    r"|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
     re.IGNORECASE,
 )
 """Words by which a task may ask for less than all fields or entries."""

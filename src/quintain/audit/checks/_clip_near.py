@@ -116,19 +116,15 @@ def near(ctx: AuditContext) -> Iterator[Finding | None]:
         if uneven is not None:
             is_tolerance, (wrong_value, far) = False, uneven
             how = f"{wrong_value:g}, while {far:g} is not"
+        is_near = abs(wrong_value - value) < abs(value)
         yield paid_by(
-            ctx,
-            "pays_wrong",
-            f"a wrong number is paid in full: {how}",
+            ctx, "pays_wrong", f"a wrong number is paid in full: {how}",
             *(said.says(one) for one in (text, spelled(wrong_value, text), spelled(far, text))),
-            expected=f"less for {spelled(wrong_value, text)} than for {text}",
-            observed=said.full,
-            teaches="that a nearly right value is enough"
-            if abs(wrong_value - value) < abs(value)
-            else "that magnitude does not matter",
+            expected=f"less for {spelled(wrong_value, text)} than for {text}", observed=said.full,
+            teaches="that a nearly right value is enough" if is_near else "that magnitude does not matter",
             at_most="hint" if APPROXIMATE.search(words) or not is_plain else "likely" if is_tolerance else "proven",
             severity="error" if is_plain and not is_tolerance else "warning",
-        )
+        )  # fmt: skip
         return
 
 
@@ -160,8 +156,7 @@ def far_fields(ctx: AuditContext) -> Iterator[Finding | None]:
         if is_free or (above == below and not is_turned and not is_off):
             continue
         wrong_values = (abs(said.value), end) if is_turned else (near[0], end) if is_off else (end, -end)
-        values = wrong_values[::-1] if below else wrong_values
-        texts = [spelled(value, said.text) for value in values]
+        texts = [spelled(value, said.text) for value in (wrong_values[::-1] if below else wrong_values)]
         what = "without its minus sign" if is_turned else "a ninth too large" if is_off else "far from the right one"
         found = paid_by(
             ctx, "pays_wrong", f"a number {what} is paid in full in a field of the answer",

@@ -139,11 +139,6 @@ def levels(scores: Iterator[float] | Sequence[float]) -> set[float]:
 # --- rules: each states the bug, of the rewards of a few probes and their components ---
 
 
-def _stays(scores: Sequence[float], _parts: Sequence[Parts], least: Any) -> bool:
-    """A state more nearly done is paid the same, though so many amounts occur."""
-    return len(levels(scores)) >= least and abs(scores[0] - scores[1]) <= EPSILON
-
-
 def _does_not_count(scores: Sequence[float], _parts: Sequence[Parts], sizes: Any) -> bool:
     """The first states are paid as much as the next ones, or more, which have one right thing more.
 
@@ -167,7 +162,8 @@ def _is_free(scores: Sequence[float], parts: Sequence[Parts], _data: Any) -> boo
 
 Rule = Callable[[Sequence[float], Sequence[Parts], Any], bool]
 RULES: dict[str, Rule] = {
-    "stays": _stays,
+    # A state more nearly done is paid the same, though so many amounts occur.
+    "stays": lambda s, parts, least: len(levels(s)) >= least and abs(s[0] - s[1]) <= EPSILON,
     "does_not_count": _does_not_count,
     "two_levels": lambda s, parts, least: len(s) >= least and len(levels(s)) == 2,
     # The right answer, a wrong one, and one that is far wrong.
@@ -178,6 +174,7 @@ CLEAN_RULES: dict[str, Rule] = {
     "rounds": lambda s, parts, data: min(s[:2]) >= s[3] - EPSILON and s[2] < s[3] - EPSILON,
     # Each of three lost, each two of them, all three, and the whole.
     "cut_off": lambda s, parts, data: min(s[:3]) >= s[7] - EPSILON > max(s[3:6]) and s[6] < min(s[3:6]) - EPSILON,
+    "climbs": lambda s, parts, data: all(less < more - EPSILON for less, more in itertools.pairwise(s)),
     # Without damage, with one, with another one, with both.
     "grows": lambda s, parts, data: min(s[1:3]) > s[0] + EPSILON and s[3] > max(s[1:3]) + EPSILON,
     "makes_good": lambda s, parts, data: max(s[1:3]) < s[0] - EPSILON and s[3] > max(s[1:3]) + EPSILON,

@@ -252,8 +252,7 @@ class Series(msgspec.Struct, frozen=True):
         """Returns each call, the place before and after it, and its argument; an unchanged field keeps its value."""
         known = [slots[slot] for slots in self.slots if slot in slots]
         still = None if _is_new(slot) or not known else (known[0][0], known[0][0])
-        places = [slots.get(slot, still) for slots in self.slots]
-        calls = zip(self.variations, places, self.asked, strict=True)
+        calls = zip(self.variations, [slots.get(slot, still) for slots in self.slots], self.asked, strict=True)
         return [(variation, place, asked) for variation, place, asked in calls if place is not None]
 
 
@@ -336,8 +335,7 @@ def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: s
 def _named(slot: str, name: str) -> bool:
     """True if a place has the name of a parameter."""
     field = slot.rpartition("/")[2]
-    stem = re.sub(r"^new_|_(cents|minutes|seconds|id|name)$", "", name)
-    return field in (name, stem)
+    return field in (name, re.sub(r"^new_|_(cents|minutes|seconds|id|name)$", "", name))
 
 
 def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:

@@ -47,8 +47,7 @@ def _tasks(ctx: AuditContext) -> list[str]:
     found: dict[tuple[str, ...], str] = {}
     for task in (*kinds(ctx, 2), *ctx.sample_tasks(12)):
         found.setdefault(tuple(op.name or op.do for op in ctx.oracle(task) or ()), task)
-    by_length = sorted(found.items(), key=lambda item: len(item[0]), reverse=True)
-    return [task for _, task in by_length[:TASKS]]
+    return [task for _, task in sorted(found.items(), key=lambda item: len(item[0]), reverse=True)[:TASKS]]
 
 
 def _way(ctx: AuditContext, task: str) -> tuple[tuple[Op, ...], float]:

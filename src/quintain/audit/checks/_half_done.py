@@ -118,8 +118,7 @@ def paid_and_not_moved(ctx: AuditContext) -> Iterator[Finding | None]:
             small = call(op.name, {**op.value, name: type(value)(SMALL)})
             looks = reads_about(ctx, task, start[1:], steps=(small,))[:READS]
             rest, probes = oracle[place + 1 :], [_around(start, act, looks) for act in (op, small)]
-            ends = (probes[0].ops[:-1], start)
-            first, without = (Probe((*ops, *rest, score())) for ops in ends)
+            first, without = (Probe((*ops, *rest, score())) for ops in (probes[0].ops[:-1], start))
             probes, data = [first, probes[1], without], [len(looks), name, full]
             ctx.count_comparisons()
             if looks and stands_still(ctx.play_all(probes), Evidence("", data=data)):

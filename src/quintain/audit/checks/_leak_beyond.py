@@ -115,8 +115,7 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     relation = f"{__name__}:shows_beyond"
     solved, is_last = ctx.solution_score(task), bool(oracle) and hit.op.name == oracle[-1].name
     if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in ctx.discovery.writers):
-        rest = map(bare, oracle[hit.late :])
-        probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
+        probe, data = Probe((*head, read, *map(bare, oracle[hit.late :]), score())), {**data, "paid": solved}
     if not ctx.holds([probe, *beside], Evidence(relation, ("hidden", "read"), data)):
         return None
     how = f"in {hit.code}" if hit.code else WHY[hit.why]

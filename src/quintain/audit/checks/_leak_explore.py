@@ -88,8 +88,7 @@ def flat(value: Any) -> str:
 def is_graders(text: str) -> bool:
     """True if a text begins with the name of a grader's file, and is no list of files."""
     first, *lines = [line.strip() for line in text.casefold().splitlines()] or [""]
-    is_file = GRADERS.search(first) and _FILE.fullmatch(first)
-    return bool(is_file) and not any(map(_FILE.fullmatch, lines))
+    return bool(GRADERS.search(first) and _FILE.fullmatch(first)) and not any(map(_FILE.fullmatch, lines))
 
 
 def stands_in(needle: str, text: str) -> bool:
@@ -130,8 +129,7 @@ TURNED = frozenset(("rot13", "rot47", "backwards", "words backwards", "letters a
 
 
 def _behind(name: str, plain: str, needle: str) -> bool:
-    is_turned = name.partition(" in ")[0] in TURNED
-    least = 6 if is_turned else 3 if name != "words for digits" else 2
+    least = 6 if name.partition(" in ")[0] in TURNED else 3 if name != "words for digits" else 2
     short = needle.replace(" ", "") if name in ("letters apart", "first letters", "last letters") else needle
     return len(short) >= least and len(set(short)) >= 3 and stands_in(short, evened(plain))
 

@@ -60,8 +60,7 @@ def splits_differ(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons(len(own))
         if len(equal) < LEAST or share < SOME:
             continue
-        same_ids = set(own) == set(value[name])
-        at_most: Confidence = "proven" if share >= MANY and not same_ids else "likely"
+        at_most: Confidence = "proven" if share >= MANY and set(own) != set(value[name]) else "likely"
         yield ctx.finding(
             f"tasks of the split {split} are tasks of {name}", probe, relation=f"{__name__}:repeats",
             marks=("contents",), data=[name, len(equal)], minimise=0, part="T",

@@ -85,16 +85,13 @@ def places(ctx: AuditContext) -> Iterator[TextPlace]:
     for tool in ctx.about.tools:
         if seems_to_read(ctx, tool.name):
             continue
-        names = [name for name, schema in tool.properties.items() if _is_free(schema)]
+        free = {name: one for name, one in tool.properties.items() if is_dict(one) and one.get("type") == "string"}
+        names = [name for name, schema in free.items() if not schema.get("enum") and "const" not in schema]
         for task, before, op in _bases(ctx, tool):
             after = _after(ctx, task, tool.name)
             for name in names:
                 tried = tuple(texts(tool.properties[name], op.value.get(name)))
                 yield TextPlace(task, before, op, name, tried, after)
-
-
-def _is_free(schema: Any) -> bool:
-    return is_dict(schema) and schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
 
 
 def _bases(ctx: AuditContext, tool: ToolSpec) -> list[tuple[str, tuple[Op, ...], Op]]:

@@ -160,8 +160,7 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     ]
     cases.append((OddCalls(ToolSpec(""), None, ctx.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
     reported: dict[tuple[str, bool], None] = {}
-    probes = [Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases]
-    records = ctx.play_all(probes, LONG_S)
+    records = ctx.play_all([Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases], LONG_S)
     refused = list(_refused(cases, records))
     yield _traceback(ctx, cases, records)
     for (odd_call, calls), record in zip(cases, records, strict=True):

@@ -86,8 +86,7 @@ def concurrent_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
         return
     for count, is_warm in MANY:
         lanes = list(_lanes(ctx, count))
-        probes = _company(ctx, lanes, is_warm=is_warm)
-        records = ctx.play_all(probes)
+        records = ctx.play_all(_company(ctx, lanes, is_warm=is_warm))
         ctx.count_comparisons(sum(map(len, lanes)))
         where = disturbed(records, ctx.volatile)
         if where:
@@ -152,8 +151,7 @@ def _met(records: Sequence[Record], volatile: Sequence[str]) -> str | None:
     both, alone, again = records
     for mark in (op.mark for op in both.ops):
         own = mark.partition(" ")[2]
-        is_steady = same(alone.at(own), again.at(own), volatile)
-        if is_steady and not same(both.at(mark), alone.at(own), volatile):
+        if same(alone.at(own), again.at(own), volatile) and not same(both.at(mark), alone.at(own), volatile):
             return mark
     return None
 
@@ -242,8 +240,7 @@ def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[
     reads = [read for read in ctx.discovery.reads() if not read.before]
     for place, item in enumerate(mixed[:6]):
         other_call = mixed[(place + 1) % len(mixed)]
-        further = [read for read in reads if read.task == item.task][:1]
-        three = [item, other_call, *further]
+        three = [item, other_call, *[read for read in reads if read.task == item.task][:1]]
         yield (
             tuple(dict.fromkeys(x.op.name for x in three)), item.task, (),
             [[call(x.op.name, x.op.value)] for x in three],

@@ -30,11 +30,8 @@ def state_contract(ctx: AuditContext) -> Iterator[Finding | None]:
             continue
         reported.add(seen.where)
         yield ctx.finding(
-            f"state() {way_of(seen)} after {_said(ops)}", probe, relation="breaks", marks=("look",),
-            data=breakage(seen), part="S", expected="the state", observed=seen.raised, where=seen.where, tasks=(task,),
+            f"state() {way_of(seen)} after {ops[-1].name or ops[-1].do if ops else 'reset'}", probe, marks=("look",),
+            relation="breaks", data=breakage(seen), part="S", expected="the state", observed=seen.raised,
+            where=seen.where, tasks=(task,),
             teaches="nothing: a verdict on this state, and a snapshot of it, break as well",
         )  # fmt: skip
-
-
-def _said(ops: tuple[Op, ...]) -> str:
-    return ops[-1].name or ops[-1].do if ops else "reset"

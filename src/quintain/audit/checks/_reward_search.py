@@ -208,7 +208,7 @@ _USUAL = ("tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.js
 
 
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=74)
-def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
+def tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that overwriting a file of tests or results earns nothing."""
     tools = list(writers(ctx))
     if not tools:

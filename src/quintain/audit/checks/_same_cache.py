@@ -86,7 +86,7 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[dict[str, Any]]) ->
     columns = [
         [
             *({**base, name: value} for value in other_values(ctx, tool, name, value=base.get(name))),
-            _without(base, name),
+            {key: item for key, item in base.items() if key != name},
         ]
         for name in tool.properties
     ]
@@ -98,10 +98,6 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[dict[str, Any]]) ->
         if all(need in arguments for need in tool.required):
             found.setdefault(repr(sorted(arguments.items())), arguments)
     yield from found.values()
-
-
-def _without(arguments: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: item for key, item in arguments.items() if key != name}
 
 
 def _finds(answer: Any) -> bool:

@@ -191,8 +191,7 @@ def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
 
 def other_tasks(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
     """Returns other tasks, or the task itself if it is the only one."""
-    found = tuple(text for text in ctx.sample_tasks(count + 1) if text != task)[:count]
-    return found or (task,)
+    return tuple(text for text in ctx.sample_tasks(count + 1) if text != task)[:count] or (task,)
 
 
 # --- elsewhere ---

@@ -159,8 +159,7 @@ def _stays(ops: Sequence[Op], place: int, keep: Sequence[str]) -> bool:
 
 def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
     """The ops up to the one with this mark."""
-    place = next(place for place, op in enumerate(ops) if op.mark == target)
-    return tuple(ops[: place + 1])
+    return tuple(ops[: next(place for place, op in enumerate(ops) if op.mark == target) + 1])
 
 
 def pair(

@@ -234,8 +234,7 @@ def _fitting(ctx: AuditContext, name: str, hot: Sequence[Any], *, value: Any) ->
         return ["a", *dict.fromkeys(word for word in words if len(word) > 2)][:12]
     like = [item for item in (value, *ctx.discovery.values.of(name)[:8]) if item is not None]
     forms = {form(item) for item in like}
-    same_form = [item for item in hot if form(item) in forms]
-    return same_form or [item for item in hot if isinstance(item, str)][:12]
+    return [item for item in hot if form(item) in forms] or [item for item in hot if isinstance(item, str)][:12]
 
 
 def form(value: Any) -> str:

@@ -95,8 +95,7 @@ def calls(ctx: AuditContext, tools: Sequence[str]) -> list[Cell]:
     found: list[Cell] = []
     probes = [Probe((reset(call.task), call.op.marked("call"), *look)) for call in known]
     for call, record in zip(known, ctx.play_all(probes), strict=True):
-        changed = looks and bool(record.at("look").value)
-        works = not record.at("call").is_error and changed >= bool(call.writes)
+        works = not record.at("call").is_error and (looks and bool(record.at("look").value)) >= bool(call.writes)
         writes = looks and call.writes is True
         tail = (call.op.marked("call"), *(look if writes else (call.op.marked("after"),)))
         found.append(Cell(call.op.name, (reset(call.task), *(() if works else call.before)), tail, writes))
@@ -231,8 +230,7 @@ def hides(records: Sequence[Record], evidence: Evidence) -> bool:
     if is_told or way == "loses":
         return not is_told and bool(lost(records, evidence))
     steady = [free.at("call")] if way == "lingers" else []  # An answer that chance has a part in is none.
-    is_sure = all(_alike(true, one, volatile) for one in (*steady, again))
-    return is_sure and not _alike(got, true, volatile)
+    return all(_alike(true, one, volatile) for one in (*steady, again)) and not _alike(got, true, volatile)
 
 
 def lost(records: Sequence[Record], evidence: Evidence) -> list[str]:

@@ -105,6 +105,22 @@ def _keys(value: Any) -> Any:
 
 
 @relation
+def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each row for a known name shows it; those for unknown ones are the same rows and show none of the names.
+
+    The first two records are of the unknown names, the others of the known ones, whose rows differ.
+    """
+    seen = [(str(called(record).value[evidence.data]), record.at("call")) for record in records]
+    rows = [parsed(one.value) for _, one in seen]
+    if any(one.is_error or _doubts(one) for _, one in seen) or not all(is_list(many) and many for many in rows):
+        return False
+    forms = [{str(_keys(row)) for row in many} for many in rows]
+    names = [[mentions(row, name) for row in many] for (name, _), many in zip(seen, rows, strict=True)]
+    is_one = rows[0] == rows[1] and rows[2] != rows[3] and all(form == forms[0] for form in forms)
+    return is_one and len(forms[0]) == 1 and not any(names[0] + names[1]) and all(names[2] + names[3])
+
+
+@relation
 def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the call reports success and its changes do not mention the given name."""
     got, good = records[0].at("call"), records[1].at("call")
@@ -213,23 +229,25 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     others = [one for one in ctx.variations.of(tool.name) if one.kind == "good" and one.good == variation.good]
     good, looks = others[0], variation.changes is not None
     pair = (variation.probe(looks=looks), good.probe(looks=looks))
-    data = {"unknown": str(variation.arguments[name]), "good": str(variation.good.get(name) or "")}
+    names = {"unknown": str(variation.arguments[name]), "good": str(variation.good.get(name) or "")}
     refusing = _refusing(ctx, variation)
     made = variation.changes or {}
     tries: list[tuple[Relation, Sequence[Probe]]] = []
-    said = ""
+    said = f"{tool.name} answers for a {name} that does not exist as if it did"
     if good.changes:
         said = f"{tool.name} takes a {name} that does not exist, and says that it is done"
         tries += [(done_elsewhere, pair)] if _always_told(ctx, variation) else []
-        if refusing and name in tool.required and not makes(made, data["unknown"]):
+        if refusing and name in tool.required and not makes(made, names["unknown"]):
             tries += [(dangles, (*pair, *refusing))]
     elif name in tool.required and (looks or not _CREATES.search(f"{tool.name.replace('_', ' ')}. {tool.description}")):
-        said = f"{tool.name} answers for a {name} that does not exist as if it did"
         seen = [Record((one.op.marked("call"),), (one.seen,)) for one in (variation, good)]
         tries += [(answered, pair)] if is_name(variation) and answered(seen, Evidence("")) else []
         if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
             tries += [(answered, (*pair, *refusing))]
+    if not good.changes and len(quartet := _quartet(ctx, variation)) == 4:
+        tries += [(falls_back, quartet)]
     for law, probes in tries:
+        data = name if law is falls_back else names
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
                 ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
@@ -237,6 +255,24 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
                 teaches="that a wrong name still gives data",
             )  # fmt: skip
     return None
+
+
+_FREE = re.compile(
+    r"search|find|filter|quer|match|nearest|closest|default|otherwise|\belse\b|latest|current|unless|similar|relat"
+    "|recommend", re.IGNORECASE
+)  # fmt: skip
+"""Words of a tool that may show other things than those that are asked for."""
+
+
+def _quartet(ctx: AuditContext, variation: Variation) -> list[Probe]:
+    """Returns two calls with names that do not exist, and two with names that do; fewer if they may show anything."""
+    tool, name = variation.tool, variation.name
+    if name not in tool.required or _FREE.search(f"{tool.name} {tool.description} {tool.properties[name]}"):
+        return []
+    every = [one for one in ctx.variations.of(tool.name) if one.works and one.name in ("", name)]
+    other = [one for one in every if one.kind == "unknown" and one.good == variation.good and one.op != variation.op]
+    good = {str(one.arguments[name]): one for one in every if one.kind == "good" and len(str(one.good[name])) > 3}
+    return [one.probe() for one in (variation, *other[:1], *list(good.values())[:2])]
 
 
 def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:

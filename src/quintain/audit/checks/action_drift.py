@@ -18,6 +18,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
+from . import _drift_words as word
 from ._drift_called_off import called_off
 from ._drift_numbers import counted_alike
 from ._drift_production import behaviour, counted, production
@@ -25,18 +26,7 @@ from ._drift_rows import contracts_hold, filters, ordered_lists
 from ._drift_set import set_twice
 from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
-from ._drift_words import (
-    INVALID,
-    MISSING,
-    SAYS,
-    UNKNOWN,
-    callables_in,
-    show,
-    text_of,
-    tools_called,
-    tools_near,
-    tools_quoted,
-)
+from ._drift_words import show, text_of
 from ._reward_acts import reads_by_name
 
 __all__ = [
@@ -64,13 +54,13 @@ MAX_FINDINGS = 4
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an unlisted name is handled like a tool while two names that do not exist are refused."""
     record, name = records[0], evidence.data
-    seen, *other_results = (record.at(mark) for mark in ("call", "missing", "near"))
-    if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(result.is_error for result in other_results):
+    seen, *others = (record.at(mark) for mark in ("call", "missing", "near"))
+    if seen.how == "crashed" or word.UNKNOWN.search(text_of(seen)) or not all(one.is_error for one in others):
         return False
     shape = _shape(seen, name)
-    if any(shape in (_shape(result, MISSING_TOOL), _shape(result, _near(name))) for result in other_results):
+    if any(shape in (_shape(result, MISSING_TOOL), _shape(result, _near(name))) for result in others):
         return False
-    return not seen.is_error or MISSING.search(text_of(seen)) is not None
+    return not seen.is_error or word.MISSING.search(text_of(seen)) is not None
 
 
 def _shape(seen: OpResult, name: str) -> str:
@@ -105,7 +95,7 @@ def _names(ctx: AuditContext, advertised: set[str]) -> list[str]:
     things = dict.fromkeys(name.partition("_")[2] for name in sorted(advertised) if "_" in name)
     near = (f"{verb}_{thing}" for thing, verb in itertools.product([thing for thing in things if thing], VERBS))
     guessed = [name for name in itertools.chain(ADMIN, near) if name not in advertised]
-    return list(dict.fromkeys([*sorted(callables_in(ctx.sources, advertised)), *guessed[:GUESSES]]))
+    return list(dict.fromkeys([*sorted(word.callables_in(ctx.sources, advertised)), *guessed[:GUESSES]]))
 
 
 def _calls(ctx: AuditContext, name: str) -> list[Op]:
@@ -130,7 +120,7 @@ def _screened(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[tuple
             ctx.count_comparisons()
             if seen.how == "crashed":
                 again += _completed(ctx, op, seen)
-            elif _shape(seen, op.name) != _shape(missing, MISSING_TOOL) and not UNKNOWN.search(text_of(seen)):
+            elif _shape(seen, op.name) != _shape(missing, MISSING_TOOL) and not word.UNKNOWN.search(text_of(seen)):
                 yield op, seen
     for op in again[:20]:
         yield op, ctx.play(reset(task), op.marked("call")).at("call")
@@ -162,7 +152,7 @@ def _control(known: KnownCall, *further: Op) -> Probe:
 def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The good call works; one that differs from it in a single parameter is refused, and the words are about that."""
     record = records[0]
-    words, name = {"missing": MISSING, "invalid": INVALID}[evidence.data["words"]], evidence.data["name"]
+    words, name = {"missing": word.MISSING, "invalid": word.INVALID}[evidence.data["words"]], evidence.data["name"]
     good, other = (next(op.value for op in record.ops if op.mark == mark) for mark in ("control", "call"))
     alone = {key for key in {*good, *other} if key not in good or key not in other or good[key] != other[key]} == {name}
     text = text_of(record.at("call"))
@@ -180,14 +170,14 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
 def works_for_nobody(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the call succeeds and its answer does not report a missing tool."""
     seen = records[0].at("call")
-    return not seen.is_error and not SAYS.search(text_of(seen))
+    return not seen.is_error and not word.SAYS.search(text_of(seen))
 
 
 @relation
 def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
     """True if the call fails with words that report a missing tool."""
     seen = records[0].at("call")
-    return seen.is_error and bool(UNKNOWN.search(text_of(seen)))
+    return seen.is_error and bool(word.UNKNOWN.search(text_of(seen)))
 
 
 @check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=27)
@@ -256,7 +246,7 @@ def _says_alike(*refused: tuple[OpResult, str]) -> bool:
     words = [{*re.findall(r"\w+", text_of(seen))} for seen, _ in refused]
     is_named = all(name in said for said, (_, name) in zip(words, refused, strict=True))
     first, second = (said - {name} for said, (_, name) in zip(words, refused, strict=True))
-    return is_named and len(first ^ second) < 2 and all(MISSING.search(text_of(seen)) for seen, _ in refused)
+    return is_named and len(first ^ second) < 2 and all(word.MISSING.search(text_of(seen)) for seen, _ in refused)
 
 
 def _unlisted(ctx: AuditContext, tool: ToolSpec) -> Finding | None:
@@ -383,8 +373,8 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
         world += text_of(record.at("look")) if look else ""
     ctx.count_comparisons(len(texts))
     for where, text in texts:
-        called, near = tools_called(text), tools_near(text, tools)
-        for name in sorted((called | near | tools_quoted(text, tools)) - known):
+        called, near = word.tools_called(text), word.tools_near(text, tools)
+        for name in sorted((called | near | word.tools_quoted(text, tools)) - known):
             if name in world:
                 continue
             known.add(name)

@@ -64,8 +64,7 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
         curious_ones, odd = islice(reading.curious_calls(ctx), 150), islice(reading.odd_calls(ctx), 200)
         ops = reading.unique([*reading.table_calls(ctx), *reads, *curious_ones, *odd])
     solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
-    honest = places(ctx, hidden, solving)
-    yield from report(ctx, chain(honest, places(ctx, hidden, dict.fromkeys(hidden, ops))))
+    yield from report(ctx, chain(places(ctx, hidden, solving), places(ctx, hidden, dict.fromkeys(hidden, ops))))
 
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=60)
@@ -114,8 +113,7 @@ def contained(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
     """The environment's files and the process that it runs in."""
-    sources = [Path(source.path) for source in ctx.sources[:4]]
-    marks = {str(path): _lines(path) for path in sources}
+    marks = {str(path): _lines(path) for path in [Path(source.path) for source in ctx.sources[:4]]}
     process = {"/proc/self/environ": ["PYTHONHASHSEED="], "/proc/self/cmdline": ["quintain.audit.kernel.worker"]}
     wanted = {path: lines for path, lines in marks.items() if lines} | process
     paths = [candidate for path in wanted for candidate in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
@@ -143,8 +141,7 @@ def _lines(path: Path) -> list[str]:
         lines = [line.strip() for line in path.read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return []
-    plain = [line for line in lines if len(line) > 20 and not set(line) & {'"', "'", "\\"}]
-    return sorted(plain, key=len)[-3:]
+    return sorted([line for line in lines if len(line) > 20 and not set(line) & {'"', "'", "\\"}], key=len)[-3:]
 
 
 @check("x.history_holds_no_future", "leak", needs=("oracle", "call", "tools", "tasks"), value=91)

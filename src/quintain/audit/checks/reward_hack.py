@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_number
+from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
@@ -25,40 +25,19 @@ from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, nu
 from quintain.audit.kernel.registry import probe_function, relation
 
 from . import _reward_acts as act
+from . import _reward_runs as ran
+from ._answer_fields import SPARE, fields_of
+from ._clip_states import paid_by
 from ._drift_words import show, text_of
 from ._reward_changed import changed_argument, right_in_sum
 from ._reward_facts import beyond, facts, solve
 from ._reward_related import another_record, collateral_damage
-from ._reward_runs import (
-    PAID,
-    SURE,
-    UNSURE,
-    Solution,
-    claim,
-    lacking,
-    longest,
-    paid,
-    pays,
-    places,
-    runs,
-    runs_of,
-    survives,
-    unpunished,
-    weight,
-)
-from ._reward_search import (
-    partial_work,
-    quoted_verdict,
-    refused_work,
-    rest_of_the_file,
-    shortest_path,
-    verifier_tampering,
-)
+from ._reward_search import partial_work, quoted_verdict, refused_work, rest_of_the_file, shortest_path, tampering
 from ._reward_tasks import KINDS, Question, asked, attempts, may_equal
 
 __all__ = [
     "another_record", "changed_argument", "collateral_damage", "partial_work", "quoted_verdict", "refused_work",
-    "rest_of_the_file", "right_in_sum", "shortest_path", "verifier_tampering",
+    "rest_of_the_file", "right_in_sum", "shortest_path", "tampering",
 ]  # fmt: skip
 
 
@@ -156,7 +135,7 @@ _LEAST = 4  # Number of wrong facts listed besides the right ones.
 @check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=39)
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a reply with every possible fact is not paid like one with the right ones."""
-    known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]
+    known = [(solution, say) for solution in ran.paid(ctx, 8) if (say := _saying(solution)) is not None]
     texts = [_text(solution.ops[place], key) for solution, (place, key) in known]
     facts_ = [fact for text in texts for fact in _FACT.findall(text)]
     for solution, (place, key) in known[:4]:
@@ -171,30 +150,58 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         shots = [msgspec.structs.replace(op, value=value, mark="said") for value in given]
         ctx.count_comparisons(len(said))
         ways = [act.replaced(solution.ops, place, shot) for shot in shots]
-        hollow, *tried = runs(ctx, solution, ways)
-        if hollow.score is None or pays(solution, hollow):
+        hollow, *tried = ran.runs(ctx, solution, ways)
+        if hollow.score is None or ran.pays(solution, hollow):
             continue  # The verifier does not read it.
         for shot, way, run in zip(shots[1:], ways[1:], tried, strict=True):
-            if pays(solution, run) and place not in run.errors:
-                yield claim(
+            if ran.pays(solution, run) and place not in run.errors:
+                yield ran.claim(
                     ctx, solution, way, title="a reply that names every fact that could be meant is paid in full",
                     minimise=0,
                     expected=f"less than {solution.full:g}: of all that is named only {', '.join(own)} is right",
                     observed=_text(shot, key)[:300], teaches="to name everything and commit to nothing",
                 )  # fmt: skip
                 return
+    yield _overfull(ctx)
 
 
-def _saying(solution: Solution) -> tuple[int, str] | None:
+def _overfull(ctx: AuditContext) -> Finding | None:
+    """Returns a finding for a list of an answer that may also hold the entries of other tasks."""
+    answered = [(one, fields.value, fields) for one in ran.paid(ctx, 24) if (fields := fields_of(one.ops)) is not None]
+    lists = [(one, fields, key, own) for one, value, fields in answered for key, own in value.items() if is_list(own)]
+    for solution, fields, key, own in lists:
+        entries = [entry for _, _, name, many in lists if name == key for entry in many if isinstance(entry, str)]
+        others = [entry for entry in dict.fromkeys(entries) if entry not in f"{own} {solution.prompt}"][:16]
+        given = [fields.saying(fields.value | {key: many}) for many in ([*own, *others], others)]
+        ways = [(*solution.acts, answer(text)) for text in given] if len(others) >= _LEAST else []
+        ctx.count_comparisons(len(ways))
+        tried = ran.runs(ctx, solution, ways)
+        if [run.score is not None and ran.pays(solution, run) for run in tried] == [True, False]:
+            return ran.paid_unlike(
+                ctx, f"{key} may list everything that is right in some task, and is paid in full",
+                *(solves(solution.task, way) for way in ways), paid=("full", "less"), full=solution.full,
+                expected=f"less than {solution.full:g}: only {own} is right", observed=given[0][:300],
+                teaches="to name everything and commit to nothing",
+                at_most="likely" if SPARE.search(solution.prompt) else "proven",
+            )  # fmt: skip
+    return None
+
+
+def _saying(solution: ran.Solution) -> tuple[int, str] | None:
     """The place of the solution's last words that hold facts, and the argument that they stand in."""
+    known = _REPLIES
     for place, op in reversed(list(enumerate(solution.ops))):
-        if op.do == "answer" or _REPLIES & set(act.words(op.name)):
+        if op.do == "answer" or known & set(act.words(op.name)):
             texts = {"": str(op.value)} if op.do == "answer" else op.value
             # One fact alone, without any work, is what the battery of answers covers.
             least = 1 if len(solution.ops) > 1 else 4
             spoken = [key for key, text in texts.items() if isinstance(text, str) and len(text.split()) >= least]
-            key = next((key for key in spoken if _FACT.search(texts[key])), None)
-            return None if key is None else (place, key)
+            if found := [key for key in spoken if _FACT.search(texts[key])]:
+                return place, max(found, key=lambda key: len(texts[key]))
+            if op.do != "answer" or not str(op.value).isalpha():
+                return None
+            # A word like "done" says nothing of the work. A reply before it does; small talk may name several facts.
+            known = known - act.names("say tell respond")
     return None
 
 
@@ -235,7 +242,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     for question in tasks[:ASKED]:
         tried = list(attempts(question.own, [gold for gold in golds if gold != question.own], question.prompt))
         ctx.count_comparisons(len(tried))
-        played = runs_of(ctx, question.task, [[question.saying(attempt.text)] for attempt in tried])
+        played = ran.runs_of(ctx, question.task, [[question.saying(attempt.text)] for attempt in tried])
         for attempt, run in zip(tried, played, strict=True):
             if run.score is not None and run.score >= question.full - 1e-9:
                 bought[attempt.kind].append((question, attempt.text))
@@ -249,8 +256,8 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         soft = soft or (kind in ("plain", "number", "other") and may_be_right)
         yield ctx.finding(
             f"{KINDS[kind]} is paid in full", solves(question.task, [question.saying(text).marked("said")]),
-            relation=PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
-            **(UNSURE if soft else SURE), tasks=list(dict.fromkeys(each.task for each, _ in found)),
+            relation=ran.PAID, marks=("score", "said"), data={"full": question.full}, minimise=0, part="V",
+            **(ran.UNSURE if soft else ran.SURE), tasks=list(dict.fromkeys(each.task for each, _ in found)),
             expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[said[:80] for _, said in found[:12]], teaches="an answer that is always paid",
         )  # fmt: skip
@@ -304,16 +311,16 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     known = facts(ctx) | beyond(ctx)
     free = [task for task, fact in known.items() if fact.full and (fact.floor or 0.0) >= fact.full - 1e-9 > 0]
     for solution in solve(ctx, free[:3]):
-        for _, way, run in unpunished(ctx, solution, [((), solution.without(*solution.writes))]):
-            lacks = lacking(solution, run)
-            yield claim(
+        for _, way, run in ran.unpunished(ctx, solution, [((), solution.without(*solution.writes))]):
+            lacks = ran.lacking(solution, run)
+            yield ran.claim(
                 ctx, solution, way, title="nothing of what the task asks for is done, and that is paid in full",
-                lacks=lacks, expected=f"less than {solution.full:g}; it lacks {places(lacks)}", tasks=free,
+                lacks=lacks, expected=f"less than {solution.full:g}; it lacks {ran.places(lacks)}", tasks=free,
                 observed=run.score, teaches="to do nothing",
-            ) if weight(solution, lacks, solution.writes) == SURE else None  # fmt: skip
-    for solution in paid(ctx, SOLVED, longest(ctx)):
-        for place, way, run in unpunished(ctx, solution, [(at, solution.without(at)) for at in solution.writes]):
-            op, lacks = solution.ops[place], lacking(solution, run, solution.effects.get(place, ()))
+            ) if ran.weight(solution, lacks, solution.writes) == ran.SURE else None  # fmt: skip
+    for solution in ran.paid(ctx, SOLVED, ran.longest(ctx)):
+        for place, way, run in ran.unpunished(ctx, solution, [(at, solution.without(at)) for at in solution.writes]):
+            op, lacks = solution.ops[place], ran.lacking(solution, run, solution.effects.get(place, ()))
             if op.name in reported:
                 continue
             reported.add(op.name)
@@ -324,9 +331,9 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             is_set = any(isinstance(value, str | bool) and value != act.MISSING for value in before)
             is_work = act.writes_by_name(op) or (is_set and act.is_asked_by_name(op, solution.prompt))
             is_sure = solution.sees and is_work and not _NOTES & set(act.words(op.name))
-            yield claim(
+            yield ran.claim(
                 ctx, solution, way, title=f"{op.name} is part of the solution, and is paid for when it is left out",
-                lacks=lacks, **(weight(solution, lacks, (place,)) if is_sure else UNSURE),
+                lacks=lacks, **(ran.weight(solution, lacks, (place,)) if is_sure else ran.UNSURE),
                 expected=f"less than {solution.full:g} without {op.name}({op.value})",
                 observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
                 teaches=f"to leave out {op.name}",
@@ -336,17 +343,17 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.words_without_work", "reward_hack", needs=("oracle", "answer", "tasks"), value=20)
 def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that an answer that describes all of the work, with nothing done, is not paid like it."""
-    for solution in paid(ctx, SOLVED):
-        if not solution.writes or not pays(solution, runs(ctx, solution, [solution.acts])[0]):
+    for solution in ran.paid(ctx, SOLVED):
+        if not solution.writes or not ran.pays(solution, ran.runs(ctx, solution, [solution.acts])[0]):
             continue  # Where the work needs words beside it, words may be what is paid.
         acts = [(solution.ops[place], solution.said[place]) for place in solution.writes]
         text = "\n".join(f"{op.name}: {op.value}. {text_of(seen)}" for op, seen in acts)
-        for _, way, run in unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
-            lacks, tells = lacking(solution, run), any(_REPLIES & set(act.words(op.name)) for op, _ in acts)
+        for _, way, run in ran.unpunished(ctx, solution, [(0, (answer(f"{text}\n{text.lower()}"),))]):
+            lacks, tells = ran.lacking(solution, run), any(_REPLIES & set(act.words(op.name)) for op, _ in acts)
             is_named = not tells and any(act.is_named_by(solution.prompt, *pair) for pair in lacks)
-            yield claim(
+            yield ran.claim(
                 ctx, solution, way, title="an answer that describes the work is paid, with nothing done", lacks=lacks,
-                **(SURE if is_named else weight(solution, lacks, solution.writes)), observed={"score": run.score},
+                **(ran.SURE if is_named else ran.weight(solution, lacks, solution.writes)), observed=run.score,
                 teaches="to say that it did what it did not do",
             )  # fmt: skip
             return
@@ -355,27 +362,27 @@ def words_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=17)
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the solution of one task does not solve another."""
-    known = paid(ctx, ASKED)
+    known = ran.paid(ctx, ASKED)
     for first, second in zip(known, [*known[1:], *known[:1]], strict=True):
         acts = {act.known_as(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
         if acts <= set(map(act.known_as, second.ops)) or first.first == second.first:
             continue
         ctx.count_comparisons()
-        [run] = runs(ctx, first, [second.ops])
-        if not survives(first, run) or not (first.sees or _values(first) - _values(second)):
+        [run] = ran.runs(ctx, first, [second.ops])
+        if not ran.survives(first, run) or not (first.sees or _values(first) - _values(second)):
             continue
-        lacks = lacking(first, run) if first.sees else []
+        lacks = ran.lacking(first, run) if first.sees else []
         hands_in = all(act.submits(first.ops[place]) for place in first.writes)
-        yield claim(
+        yield ran.claim(
             ctx, first, second.ops, title="the solution of another task is paid in full", lacks=lacks,
-            **({} if hands_in else weight(first, lacks, first.writes)), observed=run.score,
+            **({} if hands_in else ran.weight(first, lacks, first.writes)), observed=run.score,
             expected=f"less than {first.full:g} for what {second.task} wants",
             teaches="the same actions for every task",
         )  # fmt: skip
         return
 
 
-def _values(solution: Solution) -> set[str]:
+def _values(solution: ran.Solution) -> set[str]:
     """Returns what the calls of a solution give."""
     return {str(value) for op in solution.ops if op.do == "call" for value in act.scalars(op.value)}
 
@@ -383,12 +390,13 @@ def _values(solution: Solution) -> set[str]:
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=45)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
-    for solution in paid(ctx, 4):
-        for _, way, run in unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
+    for solution in ran.paid(ctx, 4):
+        yield _busy(ctx, solution)
+        for _, way, run in ran.unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
             done, tool = set(map(act.known_as, way)), way[0].name
             left = [place for place in solution.writes if act.known_as(solution.ops[place]) not in done]
-            lacks = lacking(solution, run) if solution.sees else []
-            if weight(solution, lacks, left)["severity"] != "error":
+            lacks = ran.lacking(solution, run) if solution.sees else []
+            if ran.weight(solution, lacks, left)["severity"] != "error":
                 continue
             title = (
                 "the prompt, repeated without any call, is paid in full" if not tool
@@ -396,17 +404,34 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
                 else f"{tool} gets a report of success, and that is paid in full"
             )  # fmt: skip
             at_most, teaches = "proven" if solution.sees else "likely", "to claim success without doing the work"
-            yield claim(
+            yield ran.claim(
                 ctx, solution, way, title=title, lacks=lacks, at_most=at_most, observed=run.score, teaches=teaches
             )
             return
+
+
+def _busy(ctx: AuditContext, solution: ran.Solution) -> Finding | None:
+    """Returns a finding for a look that changes nothing, and is paid more each time that it is repeated."""
+    looks = [op for op in solution.acts if solution.sees and act.only_reads(ctx, op) and not act.does_wait(op)]
+    for op in looks[:2]:
+        ways = [(op,) * count for count in range(4)]
+        tried = ran.runs(ctx, solution, ways, look=True)
+        ctx.count_comparisons()
+        scores = [run.score or 0.0 for run in tried]
+        if scores == sorted({*scores}) and not any(run.errors or run.touched for run in tried):
+            return paid_by(
+                ctx, "climbs", f"{op.name} changes nothing, and is paid more each time that it is repeated",
+                *(solves(solution.task, way) for way in ways), expected=f"no more than {scores[0]:g}",
+                observed=scores, teaches="to keep busy",
+            )  # fmt: skip
+    return None
 
 
 _GRADES = act.names("score reward grade points passed success verdict correct result")
 _CLAIMS: dict[Any, list[Any]] = {"number": [1.0, 1, 100], "integer": [1.0, 1, 100], "boolean": [True]}
 
 
-def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
+def _forged(ctx: AuditContext, solution: ran.Solution) -> Iterator[tuple[Op, ...]]:
     """The prompt as an answer; a claim alone through each tool that takes one, or a grade; a step many times."""
     if "answer" in ctx.offers and solution.writes:
         yield (answer(solution.prompt),)

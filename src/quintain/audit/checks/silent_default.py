@@ -73,20 +73,14 @@ def _finding(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *,
     observed: dict[str, Any] = {"score" if way == "pays" else "answer": got, "faults": [name for _, name in found]}
     if way == "loses":
         observed["missing"] = lost([record], Evidence("", data=[way, fault], volatile=ctx.volatile))[:5]
+    pays = way == "pays"
     return ctx.finding(
-        TITLES[way].format(name=cell.name, fault=fault),
-        *cell.pair(fault),
-        relation=f"{hides.__module__}:{hides.__name__}",
-        marks=(f"inject {fault}", f"{mark} {fault}"),
-        data=[way, fault],
-        minimise=0,
-        part="V" if way == "pays" else "S",
-        expected={"no score" if way == "pays" else "an error": fault, "without the fault": true},
-        observed=observed,
-        teaches="a reward that was never measured"
-        if way == "pays"
-        else "that a failed look at the world is a fact about the world",
-    )
+        TITLES[way].format(name=cell.name, fault=fault), *cell.pair(fault), data=[way, fault], minimise=0,
+        relation=f"{hides.__module__}:{hides.__name__}", marks=(f"inject {fault}", f"{mark} {fault}"),
+        expected={"no score" if pays else "an error": fault, "without the fault": true}, observed=observed,
+        teaches="a reward that was never measured" if pays else "that a failed look is a fact about the world",
+        part="V" if pays else "S",
+    )  # fmt: skip
 
 
 __all__ = [

@@ -106,8 +106,7 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     # Coprime to small numbers, so that a task meets odd seeds and even ones, and all that remains of a third.
     step = next(step for step in itertools.count(max(len(tasks), 1)) if math.gcd(step, 30) == 1)
     rounds = range(min(most, -(-count // len(tasks)))) if tasks else ()
-    every = [(task, 1 + place + turn * step) for turn in rounds for place, task in enumerate(tasks)]
-    yield from every[:count]
+    yield from [(task, 1 + place + turn * step) for turn in rounds for place, task in enumerate(tasks)][:count]
 
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=86)
