@@ -10,15 +10,19 @@ from quintain.audit.auditor import audit
 from quintain.audit.kernel.check import registered
 from quintain.audit.kernel.loader import Subject
 
-FOLDER = Path(__file__).parents[2] / "bench/audit/unseen_b"
+FOLDER = Path(__file__).parents[2] / "bench/audit"
 
 
 @pytest.mark.parametrize(
     ("world", "bug", "check"),
     [
-        ("canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
-        ("kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
-        ("spokes", "env_insistent", "x.called_off"),  # what is told later holds what was planned
+        ("unseen_b/canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
+        ("unseen_b/kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
+        ("unseen_b/spokes", "env_insistent", "x.called_off"),  # what is told later holds what was planned
+        ("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
+        ("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
+        ("unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"),  # a list of items, each met or not
+        ("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:
