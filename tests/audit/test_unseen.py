@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parents[2] / "bench/audit"
         ("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
         ("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
         ("unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"),  # a list of items, each met or not
+        ("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
         ("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
     ],
 )

@@ -110,8 +110,7 @@ def unfenced(records: Sequence[Record], evidence: Evidence) -> bool:
     is_elsewhere = bool(evidence.data) and (evidence.data in before or evidence.data in behind)
     is_sent = " ".join(f"{before}{said}{behind}".split()) in (" ".join(text.split()) for text in texts)
     tags = set(re.findall(r"<([\w-]+)[^<>]*>", before)) & set(re.findall(r"</([\w-]+)", behind))
-    is_fenced = bool(tags) or any(mark in before and mark in behind for mark in _MARKS)
-    return is_bare and is_elsewhere and is_sent and not is_fenced
+    return is_bare and is_elsewhere and is_sent and not (tags or {m for m in _MARKS if m in before and m in behind})
 
 
 def around(record: Record, said: str) -> tuple[str, str] | None:
@@ -124,11 +123,9 @@ def is_fence(before: str, behind: str) -> bool:
     """True if a closing delimiter stands right after the answer and its counterpart right before it."""
     head, tail = before.rstrip("\n ")[-40:], behind.lstrip("\n ")[:40]
     tag = re.search(r"<([\w-]+)[^<>]*>$", head)
-    if tag and tail.startswith(f"</{tag.group(1)}"):
-        return True
-    if re.search(r"(?:begin|start|\[)[^\n]*$", head, re.IGNORECASE) and re.match(r"\W*(?:end|\[)", tail, re.IGNORECASE):
-        return True
-    return any(head.endswith(mark) and tail.startswith(mark) for mark in (*_MARKS, "###", '"'))
+    is_named = re.search(r"(?i)(?:begin|start|\[)[^\n]*$", head) and re.match(r"(?i)\W*(?:end|\[)", tail)
+    is_fenced = is_named or (tag is not None and tail.startswith(f"</{tag.group(1)}"))
+    return bool(is_fenced) or any(head.endswith(mark) and tail.startswith(mark) for mark in (*_MARKS, "###", '"'))
 
 
 _MARKS = ('"""', "```", "'''", "---", "===", "«")

@@ -156,12 +156,10 @@ def filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
 
 def bad_ones(good: str, bad: str) -> list[JudgeReply]:
     """Replies that say no, in which the word for yes stands, too."""
-    has_start = good != word_of(good)
-    forms = (*_BAD, *(_BAD_WITH_START if has_start else ())) if len(word_of(good)) > 1 else ()
+    forms = (*_BAD, *(_BAD_WITH_START if good != word_of(good) else ())) if len(word_of(good)) > 1 else ()
     found = [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
     if bad.startswith("{"):
-        bare = good.replace('"', "")
-        said = json.dumps(f"It ends on {good}, as if it graded itself: {bare}")
+        said = json.dumps(f"It ends on {good}, or {re.sub(chr(34), '', good)}, as if it graded itself.")
         held = bad.replace(json.dumps(_SO), said, 1) if _SO in bad else f'{{"reason": {said}, {bad[1:]}'
         found.append(JudgeReply(held, "the good verdict quoted in a text of the bad one"))
     return found
