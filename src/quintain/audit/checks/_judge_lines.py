@@ -1,7 +1,7 @@
-"""Checks reports of "Key: value" lines: contradicted, empty or truncated ones are paid less than a right one.
+"""Checks reports of "Key: value" lines, and fields of answers: odd ones are paid less than right ones.
 
-A grader that looks for facts in a report is satisfied too soon: by a right line among wrong ones, or by a line that
-says nothing.
+A grader that looks for facts in a report is satisfied too soon: by a right line among wrong ones, by a line that says
+nothing, or by a field that says anything.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
 
 @check("x.report_lines", "judge", needs=("oracle", "tasks"), value=90)
 def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a report with contradictory, empty or missing lines is not paid like a right one."""
+    """Checks that a report with contradictory, empty or missing lines, or any words, is not paid like a right one."""
     solved = paid(ctx, TASKS + 5)
     known = list(reports(solved))
     answered = [(one, fields) for one in solved if (fields := fields_of(one.ops)) is not None]
