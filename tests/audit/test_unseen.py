@@ -24,6 +24,11 @@ FOLDER = Path(__file__).parents[2] / "bench/audit"
         ("unseen_c/joinery", "env_paste", "x.every_candidate"),  # "done" as the last words, an id before the text
         ("unseen_c/repairs", "env_busy_bonus", "x.forged_result"),  # each look is paid
         ("unseen_c/ferrycrew", "env_today_board", "x.unknown_names"),  # rows of another day
+        ("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
+        ("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
+        ("unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"),  # a list of items, each met or not
+        ("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
+        ("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.checks import judge
-from quintain.audit.checks._judge_lines import wrong
+from quintain.audit.checks._answer_fields import wrong
 from quintain.audit.checks._judge_scale import fallen, flat
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.finding import Finding

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.probe import Op
 
-from ._judge_lines import facts_in, saying, wrong
-
+_LINE = re.compile(r"\s*(?P<key>[^\W\d_][\w /-]{0,40}?)\s*[:=]\s+(?P<value>\S.*?)\s*")
+LEAST = 4
+"""Number of wrong values listed besides a right one."""
+_DIGITS = "0123456789"
 SPARE = re.compile(
     r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any(?! order)|enough|optional|bonus"
     r"|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
@@ -71,3 +73,29 @@ def other_value(value: Any) -> Any:
     if is_dict(value):
         return {key: other_value(item) for key, item in value.items()}
     return next(iter(wrong(value, ())), "?") if isinstance(value, str) and value else value
+
+
+def saying(text: str, between: str, given: Mapping[str, Sequence[str]]) -> str:
+    """Returns a text with other lines in place of those with these keys."""
+    lines: list[str] = []
+    for line in text.split(between):
+        found = _LINE.fullmatch(line)
+        own = given.get(found["key"]) if found else None
+        start = line[: found.start("value")] if found else ""
+        lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
+    return between.join(lines)
+
+
+def facts_in(text: str, between: str = "\n") -> dict[str, str]:
+    """Returns the values of a text's lines by their keys; nothing for fewer than two, or if two have one key."""
+    lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
+    facts = {line["key"]: line["value"] for line in lines}
+    return facts if len(facts) >= 2 and len(facts) == len(lines) else {}
+
+
+def wrong(value: str, other_values: Sequence[str]) -> list[str]:
+    """Other things that might be said in place of one, those first that are said elsewhere; none holds it."""
+    turned = ["".join(str((int(sign) + by) % 10) if sign in _DIGITS else sign for sign in value) for by in (1, 2, 3, 7)]
+    made = [value[::-1], *(f"{word}{value[: -len(word)]}" for word in (value[-1:], value[-2:], value[-3:]))]
+    known, low = dict.fromkeys([*other_values, *turned, *made]), value.casefold()
+    return [text for text in known if text.casefold() not in low and low not in text.casefold()][:LEAST]

@@ -1,7 +1,7 @@
-"""Checks reports of "Key: value" lines: contradicted, empty or truncated ones are paid less than a right one.
+"""Checks reports of "Key: value" lines, and fields of answers: odd ones are paid less than right ones.
 
-A grader that looks for facts in a report is satisfied too soon: by a right line among wrong ones, or by a line that
-says nothing.
+A grader that looks for facts in a report is satisfied too soon: by a right line among wrong ones, by a line that says
+nothing, or by a field that says anything.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Record, number
+from quintain.audit.kernel.probe import Op, Record, answer, number
 from quintain.audit.kernel.registry import relation
 
+from . import _reward_acts as act
+from ._answer_fields import LEAST, SPARE, Fields, facts_in, fields_of, saying, wrong
 from ._drift_words import show
-from ._reward_acts import reads_by_name
-from ._reward_runs import Solution, paid, pays, runs
+from ._reward_runs import Solution, paid, paid_so, paid_unlike, pays, runs
 
 TASKS = 3
 """Tasks whose reports are changed."""
-_LINE = re.compile(r"\s*(?P<key>[^\W\d_][\w /-]{0,40}?)\s*[:=]\s+(?P<value>\S.*?)\s*")
-_LEAST = 4
-"""Number of wrong values listed besides a right one."""
-_DIGITS = "0123456789"
+_FREE = re.compile(rf"(?!any order){SPARE.pattern}|\bnot (be )?(graded|scored|checked)|\bfree(ly| text)", re.IGNORECASE)
+"""Words by which a task may leave a field to whoever answers."""
 _MANNERS = {
     "contradicted": "a report that says several things of each point, the right one among them, is paid in full",
     "listed": "a report that lists several things for each point, the right one among them, is paid in full",
@@ -57,27 +54,8 @@ class LineReport(NamedTuple):
     def saying(self, given: Mapping[str, Sequence[str]]) -> tuple[Op, ...]:
         """The solution with other lines in place of those with these keys."""
         op, text = self.solution.ops[self.place], saying(self.text, self.between, given)
-        value = op.value | {self.argument: text} if self.argument else text
-        changed = msgspec.structs.replace(op, value=value, mark="report")
-        return (*self.solution.ops[: self.place], changed, *self.solution.ops[self.place + 1 :])
-
-
-def saying(text: str, between: str, given: Mapping[str, Sequence[str]]) -> str:
-    """Returns a text with other lines in place of those with these keys."""
-    lines: list[str] = []
-    for line in text.split(between):
-        found = _LINE.fullmatch(line)
-        own = given.get(found["key"]) if found else None
-        start = line[: found.start("value")] if found else ""
-        lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
-    return between.join(lines)
-
-
-def facts_in(text: str, between: str = "\n") -> dict[str, str]:
-    """Returns the values of a text's lines by their keys; nothing for fewer than two, or if two have one key."""
-    lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
-    facts = {line["key"]: line["value"] for line in lines}
-    return facts if len(facts) >= 2 and len(facts) == len(lines) else {}
+        changed = act.giving(op, **{self.argument: text}).marked("report")
+        return act.replaced(self.solution.ops, self.place, changed)
 
 
 def reports(solved: Sequence[Solution]) -> Iterator[LineReport]:
@@ -90,7 +68,7 @@ def reports(solved: Sequence[Solution]) -> Iterator[LineReport]:
 
 def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
     op = solution.ops[place]
-    if place in solution.errors or reads_by_name(op):
+    if place in solution.errors or act.reads_by_name(op):
         return
     texts = {"": op.value} if op.do == "answer" else op.value if op.do == "call" else {}
     for argument, text in texts.items():
@@ -100,54 +78,42 @@ def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
                 break
 
 
-def wrong(value: str, other_values: Sequence[str]) -> list[str]:
-    """Other things that might be said in place of one, those first that are said elsewhere; none holds it."""
-    turned = ["".join(str((int(sign) + by) % 10) if sign in _DIGITS else sign for sign in value) for by in (1, 2, 3, 7)]
-    made = [value[::-1], *(f"{word}{value[: -len(word)]}" for word in (value[-1:], value[-2:], value[-3:]))]
-    known, low = dict.fromkeys([*other_values, *turned, *made]), value.casefold()
-    return [text for text in known if text.casefold() not in low and low not in text.casefold()][:_LEAST]
-
-
 # --- the check ---
 
 
 @check("x.report_lines", "judge", needs=("oracle", "tasks"), value=90)
 def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that a report with contradictory, empty or missing lines is not paid like a right one."""
+    """Checks that a report with contradictory, empty or missing lines, or any words, is not paid like a right one."""
     solved = paid(ctx, TASKS + 5)
     known = list(reports(solved))
-    if not known:
-        raise ctx.not_checked("no solution hands in a report of lines with keys")
+    answered = [(one, fields) for one in solved if (fields := fields_of(one.ops)) is not None]
+    if not known and not answered:
+        raise ctx.not_checked("no solution hands in a report of lines with keys, or answers with fields")
+    yield from _unread(ctx, answered)
     reported: set[str] = set()
     for report in known[:TASKS]:
-        said: dict[str, list[str]] = {}
-        for key, value in report.facts.items():
-            said[key] = wrong(value, [other_report.facts[key] for other_report in known if key in other_report.facts])
-        yield from _judged(ctx, report, {key: values for key, values in said.items() if values}, reported=reported)
-
-
-def _judged(
-    ctx: AuditContext, report: LineReport, said: dict[str, list[str]], *, reported: set[str]
-) -> Iterator[Finding | None]:
-    """Yields findings for the graded keys only: keys for which a wrong value costs something."""
-    falsified = [report.saying({key: values[:1]}) for key, values in said.items()]
-    full, tried = report.solution.full or 0.0, runs(ctx, report.solution, falsified)
-    bad = [report.place not in run.errors and run.score is not None and run.score < full - 1e-9 for run in tried]
-    said = {key: said[key] for key, costs in zip(said, bad, strict=True) if costs}
-    ways = list(_ways(report, said))
-    ctx.count_comparisons(len(ways))
-    for (manner, way, false), run in zip(ways, runs(ctx, report.solution, [way for _, way, _ in ways]), strict=True):
-        if manner in reported or not pays(report.solution, run) or report.place in run.errors:
-            continue
-        found = _finding(ctx, report, (manner, way, false))
-        if found is not None:
-            reported.add(manner)
-            yield found
+        solution, others = report.solution, {key: [one.facts.get(key, "") for one in known] for key in report.facts}
+        said = {key: values for key, fact in report.facts.items() if (values := wrong(fact, others[key]))}
+        tried = runs(ctx, solution, [report.saying({key: values[:1]}) for key, values in said.items()])
+        # Only keys are graded for which a wrong value costs something.
+        costs = [report.place not in run.errors and run.score is not None and not pays(solution, run) for run in tried]
+        ways = list(_ways(report, {key: said[key] for key, is_graded in zip(said, costs, strict=True) if is_graded}))
+        ctx.count_comparisons(len(ways))
+        for (manner, way, false), run in zip(ways, runs(ctx, solution, [way for _, way, _ in ways]), strict=True):
+            if manner not in reported and pays(solution, run) and report.place not in run.errors:
+                found = show(
+                    ctx, _MANNERS[manner], paid_as_right, *(solves(solution.task, ops) for ops in (way, false)),
+                    class_="judge" if "judge" in ctx.offers else "reward_hack", marks=("score", "report"), part="V",
+                    data=solution.full, expected=f"less than {solution.full:g}, as for a report that is wrong there",
+                    observed=act.said_in(way[report.place], report.argument)[:400], teaches="to say all, or nothing",
+                )  # fmt: skip
+                reported |= {manner} if found is not None else set()
+                yield found
 
 
 def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
     all_false = report.saying({key: values[:1] for key, values in said.items()})
-    half, full = _LEAST // 2, {key: values for key, values in said.items() if len(values) == _LEAST}
+    half, full = LEAST // 2, {key: values for key, values in said.items() if len(values) == LEAST}
     rich = {key: [*values[:half], report.facts[key], *values[half:]] for key, values in full.items()}
     if rich:
         false = report.saying({key: said[key][:1] for key in rich})
@@ -163,16 +129,25 @@ def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[Way]:
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 
 
-def _finding(ctx: AuditContext, report: LineReport, what: Way) -> Finding | None:
-    manner, way, false = what
-    full, task = report.solution.full or 0.0, report.solution.task
-    shown = way[report.place].value
-    return show(
-        ctx, _MANNERS[manner], paid_as_right, solves(task, way), solves(task, false), marks=("score", "report"),
-        data=full, part="V", class_="judge" if "judge" in ctx.offers else "reward_hack",
-        expected=f"less than {full:g}, as for a report that is wrong there",
-        observed=(shown[report.argument] if report.argument else shown)[:400], teaches="to say everything, or nothing",
-    )  # fmt: skip
+def _unread(ctx: AuditContext, answered: Sequence[tuple[Solution, Fields]]) -> Iterator[Finding | None]:
+    """Yields findings for fields that must be filled, and are then paid whatever they say of what a task tells."""
+    for key in answered[0][1].value if answered else ():
+        full, held = answered[0][0].full, [(one, fields, str(fields.value.get(key))) for one, fields in answered]
+        told = [each for each in held if key in each[0].prompt and each[2] in each[0].before(-1) and len(each[2]) > 3]
+        if len(values := list(dict.fromkeys(value for *_, value in told))) < TASKS:
+            continue
+        said = [(one, f, text) for one, f, value in told[:TASKS] for text in ("", *wrong(value, values))]
+        probes = [solves(one.task, (*one.acts, answer(f.saying(f.value | {key: text})))) for one, f, text in said]
+        how = ["full" if text else "less" for *_, text in said]
+        ctx.count_comparisons(len(probes))
+        if all(paid_so(record, each, full) for record, each in zip(ctx.play_all(probes), how, strict=True)):
+            is_free = any(_FREE.search(one.prompt) for one, *_ in told)
+            yield paid_unlike(
+                ctx, f"{key} is paid whatever it says, and not if it is empty", *probes, paid=how, full=full,
+                class_="judge" if "judge" in ctx.offers else "false_resolution", expected="less for a wrong value",
+                observed=probes[1].ops[-2].value, teaches="to make it up", works=False,
+                at_most="likely" if is_free else "proven",
+            )  # fmt: skip
 
 
 @relation

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from ._judge_claims import MARK
+
 PAIRS = (
     ("yes", "no"), ("CORRECT", "INCORRECT"), ("correct", "incorrect"), ("PASS", "FAIL"), ("true", "false"), ("1", "0"),
     ("A", "B"), ("C", "I"), ("accept", "reject"), ("good", "bad"), ("valid", "invalid"),
@@ -67,10 +69,12 @@ _SO = "So it is."
 def forms(question: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Forms of a number and (good, bad) verdicts in the JSON objects that a question describes.
 
-    It describes them by a schema, or by an example such as {"reason": "...", "score": N}.
+    It describes them by a schema, by an example such as {"reason": "...", "score": N}, or by a checklist's items.
     """
     numbers: list[str] = []
-    pairs: list[tuple[str, str]] = []
+    items = re.findall(r"^- (\w+): ", question, re.MULTILINE)
+    made = [[{"name": name, "met": met, "quote": MARK if met else _SO} for name in items] for met in (True, False)]
+    pairs = [(json.dumps({"items": made[0]}), json.dumps({"items": made[1]}))] if items else list[tuple[str, str]]()
     for kinds in _described(question):
         said = {name: _SO for name, kind in kinds.items() if kind == "string"}
         others = [name for name in kinds if name not in said]
@@ -152,9 +156,13 @@ def filled(forms: Sequence[Form], good: str, bad: str) -> list[JudgeReply]:
 
 def bad_ones(good: str, bad: str) -> list[JudgeReply]:
     """Replies that say no, in which the word for yes stands, too."""
-    has_start = good != word_of(good)
-    forms = (*_BAD, *(_BAD_WITH_START if has_start else ())) if len(word_of(good)) > 1 else ()
-    return [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
+    forms = (*_BAD, *(_BAD_WITH_START if good != word_of(good) else ())) if len(word_of(good)) > 1 else ()
+    found = [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
+    if bad.startswith("{"):
+        said = json.dumps(f"It ends on {good}, or {re.sub(chr(34), '', good)}, as if it graded itself.")
+        held = bad.replace(json.dumps(_SO), said, 1) if _SO in bad else f'{{"reason": {said}, {bad[1:]}'
+        found.append(JudgeReply(held, "the good verdict quoted in a text of the bad one"))
+    return found
 
 
 _ORDER = re.compile(

@@ -13,18 +13,17 @@ from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, reset
-from quintain.audit.kernel.registry import Relation, relation
+from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
 from ._judge_replies import forms
 
+_HEADS = ("Score", "Grade", "Rating", "Points", "Total", "Final score", "Verdict", "Result", "Answer", "Marks")
 FORMS = (
-    "{}", "{}/10", "{}/5", "{}/100", "Score: {}", "score: {}", "SCORE: {}", "Grade: {}", "GRADE: {}", "grade: {}",
-    "Rating: {}", "RATING: {}", "Rating: [[{}]]", "Points: {}", "POINTS: {}", "Total: {}", "TOTAL: {}", "Marks: {}",
-    "Final score: {}", "FINAL SCORE: {}", "Verdict: {}", "VERDICT: {}", "Result: {}", "RESULT: {}", "Answer: {}",
-    "[[{}]]", "<score>{}</score>", "<grade>{}</grade>", "<rating>{}</rating>", '{{"score": {}}}', '{{"grade": {}}}',
-    '{{"rating": {}}}', '{{"points": {}}}',
+    "{}", "{}/10", "{}/5", "{}/100", *(f"{head}: {{}}" for word in _HEADS for head in (word, word.upper())),
+    "score: {}", "grade: {}", "[[{}]]", "Rating: [[{}]]", "<score>{}</score>", "<grade>{}</grade>",
+    "<rating>{}</rating>", '{{"score": {}}}', '{{"grade": {}}}', '{{"rating": {}}}', '{{"points": {}}}',
 )  # fmt: skip
 """Forms in which a model states a number."""
 NUMBERS = (*range(11), *range(20, 101, 10))
@@ -161,14 +160,19 @@ def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("the judge's model is asked for no number of a scale")
     ctx.count_comparisons(len(known.grades))
     low, high = min(known.grades), max(known.grades)
-    number = fallen(known.grades)
-    if number is not None:
-        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", law=falls)
-        return
-    alike = flat(known.grades) if known.ends else []
-    if alike and not _has_threshold(ctx):
+    number, alike = fallen(known.grades), flat(known.grades) if known.ends else []
+    title = f"the judge grades {number} less than the number before it"
+    if number is None and alike and not _has_threshold(ctx):
         title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
-        yield _finding(ctx, known, title, law=flat_end)
+    elif number is None:
+        return
+    said = (*known.grades, *BEYOND)
+    yield show(
+        ctx, title, flat_end if number is None else falls, _saying(ctx, [known.form], said), part="V",
+        marks=[known.form.format(number) for number in said], data=[known.form, [*known.grades]],
+        expected="more for each greater number", teaches="to be good rather than the best, or nothing for half of it",
+        observed={known.form.format(number): found for number, found in known.grades.items()},
+    )  # fmt: skip
 
 
 def _has_threshold(ctx: AuditContext) -> bool:
@@ -179,13 +183,3 @@ def _has_threshold(ctx: AuditContext) -> bool:
     texts = [*asked(record.at("judge")), str(record.at("prompt").value)]
     texts += [str(leaf) for _, leaf in leaves(record.at("hidden").value)] if ops else []
     return any(_THRESHOLD.search(text) for text in texts)
-
-
-def _finding(ctx: AuditContext, known: Scale, title: str, *, law: Relation) -> Finding | None:
-    said = (*known.grades, *BEYOND)
-    return show(
-        ctx, title, law, _saying(ctx, [known.form], said), marks=[known.form.format(number) for number in said],
-        data=[known.form, [*known.grades]], part="V", expected="more for each greater number",
-        observed={known.form.format(number): found for number, found in known.grades.items()},
-        teaches="nothing, for work that is half right" if law is flat_end else "to be good rather than the best",
-    )  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.check import check
@@ -35,20 +34,17 @@ def leads(records: Sequence[Record], _evidence: Evidence) -> bool:
     """In each task, the rows of its solution come first in a list with the same rows in all."""
     chance, sets, needs = 1.0, set[str](), set[str]()
     for record in records:
-        rows = [repr(row) for row in rows_of(record.at("list").value) or ()]
-        places = _needed(rows_of(record.at("list").value) or [], record.at("oracle").value)
+        # The places of rows of which a text is an argument of the solution.
+        solution, listed = record.at("oracle").value or (), rows_of(record.at("list").value) or []
+        given = {leaf for op in solution for _, leaf in leaves(op.get("value")) if isinstance(leaf, str)}
+        rows = [repr(row) for row in listed]
+        places = [place for place, row in enumerate(listed) if given & {leaf for _, leaf in leaves(row)}]
         sets.add(repr(sorted(rows)))
         needs.add(repr(sorted(rows[place] for place in places)))
         if len(rows) < LEAST_ROWS or places != list(range(len(places))) or _ORDERED.search(text_of(record.seen[0])):
             return False
         chance /= math.comb(len(rows), len(places))
     return len(sets) == 1 and len(needs) > 2 and chance < CHANCE
-
-
-def _needed(rows: Sequence[Any], oracle: Any) -> list[int]:
-    """Returns the places of rows of which a text is an argument of the solution."""
-    given = {leaf for op in oracle or () for _, leaf in leaves(op.get("value")) if isinstance(leaf, str)}
-    return [place for place, row in enumerate(rows) if given & {leaf for _, leaf in leaves(row)}]
 
 
 @check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=46)

@@ -34,8 +34,13 @@ def replaced(ops: Sequence[Op], place: int, *new: Op) -> tuple[Op, ...]:
 
 
 def giving(op: Op, **given: Any) -> Op:
-    """Returns a call with other arguments."""
-    return msgspec.structs.replace(op, value=op.value | given)
+    """Returns a call with other arguments, or an answer with the text that is given for ""."""
+    return msgspec.structs.replace(op, value=given[""] if "" in given else op.value | given)
+
+
+def said_in(op: Op, name: str) -> str:
+    """Returns an argument of a call as text, or an answer for ""."""
+    return str(op.value[name] if name else op.value)
 
 
 def known_as(op: Op) -> str:

@@ -110,11 +110,11 @@ _WRONG = "zz zz"  # A text without any work.
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=30)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work, or a verdict, earns nothing when written into wrong work."""
-    known = [(solution, where) for solution in ran.paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
+    known = [(solution, *where) for solution in ran.paid(ctx, 4) for where in _texts(ctx, solution)]
     if not known:
         raise ctx.not_checked("no solution writes a text")
-    for solution, (place, name) in known:
-        op, lines = solution.ops[place], _told_of_right(ctx, solution, place, name=name)
+    for solution, place, name in known:
+        op, lines = solution.ops[place], _told_of_right(ctx, solution, place, name=name) if name else []
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         tried = [(text, act.replaced(solution.ops, place, act.giving(op, **{name: text}))) for text in texts]
         for text, way, run in ran.unpunished(ctx, solution, tried):
@@ -126,55 +126,63 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
                 teaches="to write the verdict",
             )  # fmt: skip
             return
-    yield next(filter(None, (_heard(ctx, *pair) for pair in itertools.combinations(known, 2))), None)
+    pairs = itertools.combinations(known, 2)
+    alike = [pair for pair in pairs if len({(one.ops[at].name, name) for one, at, name in pair}) == 1]
+    yield next((found for both in alike for found in _heard(ctx, *both) if found is not None), None)
 
 
 _HEADS = ("verdict", "final verdict", "grade", "result", "score", "judgement", "decision", "conclusion", "outcome")
-_VERDICTS = (
-    "yes", "no", "correct", "incorrect", "pass", "fail", "right", "wrong", "true", "false", "good", "bad", "1", "0",
-)  # fmt: skip
-Text = tuple[ran.Solution, tuple[int, str]]
+_VERDICTS = ("yes no", "correct incorrect", "pass fail", "right wrong", "true false", "good bad", "1 0")
 
 
-def _heard(ctx: AuditContext, *both: Text) -> Finding | None:
-    """Returns a finding for a verdict that is paid in both tasks, though no agent hears of its head.
+def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[Finding | None]:
+    """Yields a finding for a verdict that is paid in both tasks, though no agent hears of its head.
 
-    The verifier tells the texts of the tasks apart, so the verdict is not what both of them want to hear.
+    It stands in the place of a text or of one of its lines. The verifier tells those of the tasks apart, so the verdict
+    is not what both of them want to hear.
     """
-    texts = [str(solution.ops[place].value[name]) for solution, (place, name) in both]
-    known = f"{texts}{[solution.prompt for solution, _ in both]}{ctx.about.tools}".casefold()
-    heads = [head for head in _HEADS if head.split()[-1] not in known]
-
-    def says(text: str) -> list[tuple[Op, ...]]:
-        return [act.replaced(one.ops, at, act.giving(one.ops[at], **{name: text})) for one, (at, name) in both]
-
+    rows = [act.said_in(one.ops[at], name).split("\n") for one, at, name in both]
+    known = f"{rows}{[one.prompt for one, *_ in both]}".casefold()
+    heads = [head for head in _HEADS if head.split()[-1] not in f"{known}{ctx.about.tools}".casefold()]
     forms = [f"{head}: " for head in (*heads, *map(str.title, heads), *map(str.upper, heads))]
-    lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in _VERDICTS]
-    ways = [(says(texts[1])[0], says(texts[0])[1]), *(says("\n".join((_WRONG, *some))) for some in lines)]
+    unsaid = [pair for pair in map(str.split, _VERDICTS) if not re.search(rf"\b{pair[0]}\b", known)]
+    words = itertools.chain.from_iterable(unsaid)  # A word that is said may be what is wanted.
+    lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in words]
+    alike = list(zip(*rows, strict=True)) if len(rows[0]) == len(rows[1]) > 1 else []
+    differing = [at for at, (one, other) in enumerate(alike) if one != other][:3]
+
+    def says(cut: slice, *said: str) -> list[tuple[Op, ...]]:
+        ways: list[tuple[Op, ...]] = []
+        for (one, at, name), row, line in zip(both, rows, said, strict=True):
+            text = "\n".join([*row[: cut.start], line, *row[cut.stop :]])
+            ways.append(act.replaced(one.ops, at, act.giving(one.ops[at], **{name: text})))
+        return ways
+
     solution = both[0][0]
-    ctx.count_comparisons(len(lines))
-    swapped, *is_paid = [ran.pays(solution, run) for run in ran.runs(ctx, solution, [first for first, _ in ways])]
-    for place in range(0, len(lines), 2) if not swapped else ():
-        if is_paid[place] and not is_paid[place + 1]:
-            chosen = itertools.chain(*ways[place + 1 : place + 3], ways[0])
-            probes = [solves(one.task, way) for (one, _), way in zip(both * 3, chosen, strict=True)]
-            return ran.paid_unlike(
-                ctx, "a verdict on the work, written in its place, is paid in full", *probes, full=solution.full,
-                paid=("full", "full", *("less",) * 4), works=False, expected=f"less than {solution.full:g}",
-                observed="; ".join(lines[place])[:300], teaches="to write the verdict",
-            )  # fmt: skip
-    return None
+    for cut in (slice(0, max(map(len, rows))), *(slice(at, at + 1) for at in differing)):
+        ways = [says(cut, *("\n".join(row[cut]) for row in rows[::-1]))]
+        ways += [says(cut, *["\n".join((_WRONG, *some))] * 2) for some in lines]
+        ctx.count_comparisons(len(lines))
+        swapped, *is_paid = [ran.pays(solution, run) for run in ran.runs(ctx, solution, [first for first, _ in ways])]
+        for place in range(0, len(lines), 2) if not swapped else ():
+            if is_paid[place] and not is_paid[place + 1]:
+                chosen = itertools.chain(*ways[place + 1 : place + 3], ways[0])
+                probes = [solves(one.task, way) for (one, *_), way in zip(both * 3, chosen, strict=True)]
+                yield ran.paid_unlike(
+                    ctx, "a verdict on the work, written in its place, is paid in full", *probes,
+                    full=solution.full, paid=("full", "full", *("less",) * 4), works=False,
+                    expected="less", observed="; ".join(lines[place])[:300], teaches="to write the verdict",
+                )  # fmt: skip
 
 
-def _text(ctx: AuditContext, solution: ran.Solution) -> tuple[int, str] | None:
-    """Returns the place and argument of a free text that the solution writes, or None."""
-    for place in reversed(solution.writes):
-        spec = act.spec_of(ctx, solution.ops[place])
-        for name, value in solution.ops[place].value.items():
-            is_choice = spec is not None and "enum" in spec.properties.get(name, {})
-            if isinstance(value, str) and " " in value.strip() and not is_choice:
-                return place, name
-    return None
+def _texts(ctx: AuditContext, solution: ran.Solution) -> list[tuple[int, str]]:
+    """Returns place and argument of the last free text that the solution writes, and of its answer, named ""."""
+    tools = {tool.name: tool.properties for tool in ctx.about.tools}
+    given = [(at, *item) for at in reversed(solution.writes) for item in solution.ops[at].value.items()]
+    free = [(at, name) for at, name, value in given if isinstance(value, str) and " " in value.strip()]
+    free = [(at, name) for at, name in free if "enum" not in tools.get(solution.ops[at].name, {}).get(name, {})][:1]
+    last = solution.ops[-1]
+    return free + ([(len(solution.ops) - 1, "")] if last.do == "answer" and " " in str(last.value).strip() else [])
 
 
 def _told_of_right(ctx: AuditContext, solution: ran.Solution, place: int, *, name: str) -> list[str]:

@@ -224,7 +224,10 @@ def hides(records: Sequence[Record], evidence: Evidence) -> bool:
     mark = "call" if way == "loses" else MARKS[way]
     got, true, again = tried.at(f"{mark} {fault}"), free.at(mark), free.at(f"{mark} again")
     if way == "pays":
-        is_sure = true.fine and same(true, again, volatile) and _took_alike(tried, free, fault)
+        # The last words were taken, or not, in the same way, where the fault already lay in wait for them.
+        said = any(op.mark == "said" for op in free.ops)
+        took_alike = not said or tried.at(f"said {fault}").is_error == free.at("said").is_error
+        is_sure = true.fine and same(true, again, volatile) and took_alike
         return is_sure and number(got) is not None and not _pays_alike(got, true, volatile)
     is_told = true.is_error or not got.fine or got.is_error or bool(_words(got.value) - _words(true.value))
     if is_told or way == "loses":
@@ -272,9 +275,3 @@ def _pays_alike(first: OpResult, second: OpResult, volatile: Sequence[str]) -> b
     one, other = ({**seen.value} if is_dict(seen.value) else {} for seen in (first, second))
     both = [(one[name], other[name]) for name in (one.keys() & other.keys()) - {*volatile}]
     return number(first) == number(second) and all(a == b for a, b in both if is_number(a) and is_number(b))
-
-
-def _took_alike(tried: Record, free: Record, fault: str) -> bool:
-    """The last words were taken, or not, in the same way, where the fault already lay in wait for them."""
-    said = any(op.mark == "said" for op in free.ops)
-    return not said or tried.at(f"said {fault}").is_error == free.at("said").is_error

@@ -76,23 +76,17 @@ def _vocabularies(ctx: AuditContext, task: str) -> list[Vocabulary]:
     if rule is not None and rule.ends:
         return [Vocabulary(rule.good, rule.bad, max(rule.grades.values()), min(rule.grades.values()))]
     pairs = _pairs(ctx, task) if known else list(replies.lists(prompt))
-    if not known:
-        words = [text for pair in pairs for text in pair]
-        grades = dict(zip(words, _in_a_row(ctx, task, words), strict=True))
+    words = [text for pair in pairs for text in pair]
+    grades = grades if known else dict(zip(words, _in_a_row(ctx, task, words), strict=True))
     heard = [(good, bad, best) for good, bad in pairs if (best := grades[good]) is not None]
-    fitting = [pair for pair in heard if not known or _fits(pair[0], prompt)] or heard
+    last = {good: "".join(re.findall(r"\d+", good)[-1:]) for good, *_ in heard}  # Words have no number, and fit.
+    fitting = [one for one in heard if not known or last[one[0]] in f"1 0 {prompt}"] or heard
     most = max((best for *_, best in fitting), default=0.0)
     found = [Vocabulary(good, bad, best, grades[bad]) for good, bad, best in fitting if best == most or not known]
     graded = [item for item in found if item.worst is not None and item.worst < item.best]
     if not (graded or (found and known)):
         raise ctx.not_checked("the judge gives no grade for any good verdict that is known")
     return graded or found
-
-
-def _fits(good: str, prompt: str) -> bool:
-    """True if a number is on the scale that the prompt mentions; words always fit."""
-    numbers = re.findall(r"\d+", good)
-    return not numbers or numbers[-1] in ("1", "0") or numbers[-1] in prompt
 
 
 def _prompt(ctx: AuditContext, task: str) -> str:
@@ -119,16 +113,13 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
         yield graded_by(
             ctx, "constant", "whatever the judge's model says, the grade is the same",
             *(judged(task, says) for says in ("yes", "no", "CORRECT", "INCORRECT", "1", "0", "banana")),
-            expected="a grade that depends on the verdict", observed=grades[0],
-            teaches="nothing: all answers get the same grade",
+            expected="a grade that depends on the verdict", observed=grades[0], teaches="nothing: all get the same",
             at_most="likely" if is_part(ctx) and grades[0] is not None and grades[0] < 1 else "proven",
         )  # fmt: skip
         return
     yield from _misread(ctx, task, known)
-    yield from _strict(ctx, task, known)
-    number = re.search(r"\d+", known.good)
-    over = known.good.replace(number.group(), f"{number.group()}00") if number else known.good
-    found = _grades(ctx, task, [over])[0] if number else None
+    over = re.sub(r"\d+", r"\g<0>00", known.good, count=1)
+    found = _grades(ctx, task, [over])[0]
     if found is not None and found > known.best + EPSILON:
         yield graded_by(
             ctx, "beyond", "a verdict beyond the scale is taken as it is", judged(task, over), judged(task, known.good),
@@ -139,48 +130,34 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
     pair = (known.good, known.bad)
-    mixed = replies.filled(replies.MIXED, *pair)
+    mixed, good = replies.filled(replies.MIXED, *pair), list(replies.good_ones(known.good))
     bad = [*replies.bad_ones(*pair), *replies.ended(*pair, _prompt(ctx, task)), *mixed]
-    for reply, found in zip(bad, _grades(ctx, task, [item.text for item in bad]), strict=True):
-        ctx.count_comparisons()
-        if found is not None and found >= known.best - EPSILON:
-            is_mixed = reply in mixed
+    titles = "a reply that is not a good verdict is read as one", "a good verdict is read as a bad one for its spelling"
+    for group, title in zip((bad, good), titles, strict=True):
+        ctx.count_comparisons(len(group))
+        graded = zip(group, _grades(ctx, task, [item.text for item in group]), strict=True)
+        told = [one for one in graded if one[1] is not None and (one[1] >= known.best - EPSILON) != (group is good)]
+        for reply, found in told[:1]:
+            is_error = group is bad and reply not in mixed
             yield graded_by(
-                ctx, "as_good_as", f"a reply that is not a good verdict is read as one: {reply.how}",
+                ctx, "less_good" if group is good else "as_good_as", f"{title}: {reply.how}",
                 *(judged(task, says) for says in (reply.text, known.good, "zebra")),
-                expected="a bad grade" if not is_mixed else "no verdict",
-                observed={"reply": reply.text, "grade": found},
-                teaches="whatever makes the judge's model write that word",
-                at_most="proven" if reply.is_plain and not is_mixed else "likely",
-                severity="error" if not is_mixed else "warning",
+                expected=known.best if group is good else "a bad grade" if is_error else "no verdict",
+                observed={"reply": reply.text, "grade": found}, severity="error" if is_error else "warning",
+                at_most="proven" if reply.is_plain and (is_error or "white space" in reply.how) else "likely",
+                teaches="whatever makes the judge's model write it so",
             )  # fmt: skip
-            return
-
-
-def _strict(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
-    good = list(replies.good_ones(known.good))
-    for reply, found in zip(good, _grades(ctx, task, [item.text for item in good]), strict=True):
-        ctx.count_comparisons()
-        if found is not None and found < known.best - EPSILON:
-            yield graded_by(
-                ctx, "less_good", f"a good verdict is read as a bad one for the way it is written: {reply.how}",
-                judged(task, reply.text), judged(task, known.good), expected=known.best,
-                observed={"reply": reply.text, "grade": found}, teaches="noise: the grade depends on the judge's state",
-                at_most="proven" if reply.is_plain and reply.how == "white space around it" else "likely",
-                severity="warning",
-            )  # fmt: skip
-            return
 
 
 @check("x.judge_says_when_it_fails", "judge", needs=NEEDS, value=93)
 def fails(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a judge without a model's verdict gives no grade."""
     task = ctx.tasks[0]
-    broken = (reset(task), Op("judge", name=task, value={"answer": MARK, "raises": "timed out"}, mark="judge"))
+    value = {"answer": MARK, "raises": "timed out"}
+    broken = Probe((reset(task), Op("judge", name=task, value=value, mark="judge"))).ops
     ctx.count_comparisons()
     seen = ctx.play(*broken).at("judge")
-    if grade(seen) is not None and asked(seen):
-        yield _made_up(ctx, broken, "times out", found=grade(seen), is_sure=True)
+    made_up = [(broken, "times out", grade(seen), True)] if grade(seen) is not None and asked(seen) else []
     stated = [number for number in _heard(ctx, task).values() if number is not None]
     rule = None if stated else scale(ctx)
     worst = min(rule.grades.values() if rule else stated, default=0.0)
@@ -192,16 +169,14 @@ def fails(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx.count_comparisons()
             if found is not None:
                 is_sure = (found > worst + EPSILON and is_understood) or (group is replies.EMPTY and not is_part(ctx))
-                yield _made_up(ctx, judged(task, says), f"replies {what}", found=found, is_sure=is_sure)
+                made_up.append((judged(task, says), f"replies {what}", found, is_sure))
                 break
-
-
-def _made_up(ctx: AuditContext, ops: Sequence[Op], what: str, *, found: float | None, is_sure: bool) -> Finding | None:
-    return graded_by(
-        ctx, "graded", f"when the judge's model {what}, a grade is made up", ops, expected="no verdict, or an error",
-        observed=found, teaches="noise at best; at worst whatever makes the judge fail",
-        at_most="proven" if is_sure else "likely", severity="error" if is_sure else "warning",
-    )  # fmt: skip
+    for ops, what, found, is_sure in made_up:
+        yield graded_by(
+            ctx, "graded", f"when the judge's model {what}, a grade is made up", ops, expected="no verdict, or error",
+            observed=found, teaches="noise at best; at worst whatever makes the judge fail",
+            at_most="proven" if is_sure else "likely", severity="error" if is_sure else "warning",
+        )  # fmt: skip
 
 
 @check("x.judge_is_asked_safely", "judge", needs=NEEDS, value=94)
@@ -209,8 +184,7 @@ def asks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the judge's model gets the whole answer, fenced so that it cannot imitate the judge."""
     task = ctx.tasks[0]
     plain = ctx.play(*judged(task, "yes"))
-    texts = asked(plain.at("judge"))
-    if not texts:
+    if not (texts := asked(plain.at("judge"))):
         raise ctx.not_checked("the judge asks its model nothing")
     ctx.count_comparisons()
     if MARK not in "\n".join(texts):
@@ -222,11 +196,10 @@ def asks(ctx: AuditContext) -> Iterator[Finding | None]:
             continue  # The form that it asks for may have one line, or fewer words.
         ctx.count_comparisons()
         seen = ctx.play(*judged(task, "yes", said))
-        gone = [words for words in replies.PARTS if claims.unseen([seen, plain], Evidence("", data=words))]
-        if gone:
+        if gone := [words for words in replies.PARTS if claims.unseen([seen, plain], Evidence("", data=words))]:
             yield _unseen(ctx, task, f"{what} is cut without a word", said=said, words=gone[-1])
             break
-    yield from _injected(ctx, task, plain)
+    yield from _injected(ctx, task, plain, prompt=prompt)
 
 
 def _unseen(ctx: AuditContext, task: str, title: str, *, said: str, words: str) -> Finding | None:
@@ -238,7 +211,7 @@ def _unseen(ctx: AuditContext, task: str, title: str, *, said: str, words: str) 
     )  # fmt: skip
 
 
-def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding | None]:
+def _injected(ctx: AuditContext, task: str, plain: Record, *, prompt: str) -> Iterator[Finding | None]:
     fence = around(plain, MARK)
     if fence is None:
         return
@@ -247,16 +220,15 @@ def _injected(ctx: AuditContext, task: str, plain: Record) -> Iterator[Finding |
     ways = (judged(task, "yes"), judged(task, "yes", attack))
     ctx.count_comparisons()
     records = ctx.play_all([Probe(ops) for ops in ways])
-    if claims.unfenced(records, Evidence("")):
+    words = [str(leaf) for op in ctx.oracle(task) or () for _, leaf in leaves(op.value)] if is_part(ctx) else []
+    other = next((text for text in words if len(text) > 40 and text in "".join(fence) and text not in prompt), "")
+    if claims.unfenced(records, Evidence("", data=other)):
         is_fenced = claims.is_fence(*fence)
         yield claimed(
-            ctx,
-            "the answer can close its fence and speak to the judge's model as if it were not the agent"
-            if is_fenced
-            else "the answer stands in the judge's question without a fence, and can speak for whoever asks",
-            claims.unfenced, *ways, expected="the agent's text escaped, or between marks that it cannot guess",
-            observed=asked(records[1].at("judge"))[0][:800], teaches="to tell the judge that the answer is right",
-            at_most="likely" if is_fenced else "proven",
+            ctx, f"the answer {'can close its' if is_fenced else 'has no'} fence, and can speak for whoever asks",
+            claims.unfenced, *ways, data=other, observed=asked(records[1].at("judge"))[0][:800],
+            expected="the agent's text escaped, or between marks that it cannot guess",
+            teaches="to tell the judge that it is right", at_most="likely" if is_fenced else "proven",
         )  # fmt: skip
 
 
@@ -278,13 +250,10 @@ def follows(ctx: AuditContext) -> Iterator[Finding | None]:
             # Its length or form may be worth something in an environment, but not as much as a good verdict.
             least = known.best - 2 * EPSILON if is_part(ctx) else wanted
             if found is not None and found > max(least, wanted) + EPSILON and (is_asked or not is_part(ctx)):
-                is_verdict = known.good in text
+                title = ("the answer changes the grade", "the answer itself is read as the verdict")[known.good in text]
                 yield graded_by(
-                    ctx, "beyond",
-                    "the answer itself is read as the verdict" if is_verdict else "the answer changes the grade",
-                    judged(task, says, text), judged(task, says), expected=wanted,
-                    observed={"answer": text[:100], "reply": says, "grade": found},
-                    teaches="to write the verdict itself" if is_verdict else "a style, not right answers",
+                    ctx, "beyond", title, judged(task, says, text), judged(task, says), expected=wanted,
+                    observed={"answer": text[:100], "reply": says, "grade": found}, teaches="a style, or verdicts",
                 )  # fmt: skip
                 return
 

@@ -13,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
@@ -136,18 +134,17 @@ _LEAST = 4  # Number of wrong facts listed besides the right ones.
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a reply with every possible fact is not paid like one with the right ones."""
     known = [(solution, say) for solution in ran.paid(ctx, 8) if (say := _saying(solution)) is not None]
-    texts = [_text(solution.ops[place], key) for solution, (place, key) in known]
+    texts = [act.said_in(solution.ops[place], key) for solution, (place, key) in known]
     facts_ = [fact for text in texts for fact in _FACT.findall(text)]
     for solution, (place, key) in known[:4]:
         op = solution.ops[place]
-        own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
+        own = list(dict.fromkeys(_FACT.findall(act.said_in(op, key))))
         shown = [fact for seen in solution.said for fact in _FACT.findall(text_of(seen))]
         other_facts = dict.fromkeys(fact for fact in (*facts_, *shown) if fact not in f"{own} {solution.prompt}")
-        said = list(_shotguns(own, list(other_facts), text=_text(op, key)))
+        said = list(_shotguns(own, list(other_facts), text=act.said_in(op, key)))
         if not said:
             continue
-        given = [op.value | {key: text} if key else text for text in (_NOTHING, *said)]
-        shots = [msgspec.structs.replace(op, value=value, mark="said") for value in given]
+        shots = [act.giving(op, **{key: text}).marked("said") for text in (_NOTHING, *said)]
         ctx.count_comparisons(len(said))
         ways = [act.replaced(solution.ops, place, shot) for shot in shots]
         hollow, *tried = ran.runs(ctx, solution, ways)
@@ -159,7 +156,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
                     ctx, solution, way, title="a reply that names every fact that could be meant is paid in full",
                     minimise=0,
                     expected=f"less than {solution.full:g}: of all that is named only {', '.join(own)} is right",
-                    observed=_text(shot, key)[:300], teaches="to name everything and commit to nothing",
+                    observed=act.said_in(shot, key)[:300], teaches="to name everything and commit to nothing",
                 )  # fmt: skip
                 return
     yield _overfull(ctx)
@@ -203,10 +200,6 @@ def _saying(solution: ran.Solution) -> tuple[int, str] | None:
             # A word like "done" says nothing of the work. A reply before it does; small talk may name several facts.
             known = known - act.names("say tell respond")
     return None
-
-
-def _text(op: Op, key: str) -> str:
-    return str(op.value[key] if key else op.value)
 
 
 def _shotguns(own: Sequence[str], other_values: Sequence[str], *, text: str) -> Iterator[str]:
