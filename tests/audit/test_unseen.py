@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,22 +14,28 @@ from quintain.audit.kernel.loader import Subject
 FOLDER = Path(__file__).parents[2] / "bench/audit"
 
 
+def slow(*row: str) -> Any:
+    return pytest.param(*row, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("world", "bug", "check"),
     [
         ("unseen_b/canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
         ("unseen_b/kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
-        ("unseen_b/spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
+        slow("unseen_b/spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
         ("unseen_c/waybill", "env_superset", "x.every_candidate"),  # a list with entries of other tasks
-        ("unseen_c/waybill", "env_only_said", "x.partial_work"),  # "in any order" lets nothing be left out
-        ("unseen_c/joinery", "env_paste", "x.every_candidate"),  # "done" as the last words, an id before the text
-        ("unseen_c/repairs", "env_busy_bonus", "x.forged_result"),  # each look is paid
-        ("unseen_c/ferrycrew", "env_today_board", "x.unknown_names"),  # rows of another day
+        slow("unseen_c/waybill", "env_only_said", "x.partial_work"),  # "in any order" lets nothing be left out
+        slow("unseen_c/joinery", "env_paste", "x.every_candidate"),  # "done" as the last words, an id before the text
+        slow("unseen_c/repairs", "env_busy_bonus", "x.forged_result"),  # each look is paid
+        slow("unseen_c/ferrycrew", "env_today_board", "x.unknown_names"),  # rows of another day
         ("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
-        ("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
-        ("unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"),  # a list of items, each met or not
-        ("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
-        ("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
+        slow("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
+        slow(
+            "unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"
+        ),  # a list of items, each met or not
+        slow("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
+        slow("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:
