@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parents[2] / "bench/audit"
             "sound_odd/sheet.py:env",
             "x.done_as_told",
         ),  # a formula, whose value is answered; and 0, which has no other digits
+        ("sound_odd/pins.py:env", "x.refused_and_half_done"),  # a log of attempts
         ("sound_odd/sheet.py:env", "x.undo"),  # an empty cell shows 0
         ("sound_odd/shelf.py:env", "x.collateral_damage"),  # a search that the state remembers
         ("unseen_b/canal.py:env", "x.undo"),  # a lock that is filled, passed and drained

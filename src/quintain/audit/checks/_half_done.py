@@ -19,6 +19,7 @@ from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show, text_of
 from ._leak_reading import COMMANDS
+from ._reward_acts import is_bookkeeping
 from ._same_scripts import bare, in_turn, marked, other_values, seems_to_read
 from ._same_walks import kinds, reads_about
 
@@ -91,7 +92,9 @@ def refused_and_half_done(ctx: AuditContext) -> Iterator[Finding | None]:
             if op.name in reported or seems_to_read(ctx, op.name) or not is_dict(op.value):
                 continue
             start = (reset(task), *oracle[:place], *oracle[place + 1 :])
-            looks = reads_about(ctx, task, start[1:], steps=(op,))[:READS]
+            # A log of attempts holds refused ones, too.
+            every = reads_about(ctx, task, start[1:], steps=(op,))
+            looks = [one for one in every if not is_bookkeeping((one.name,))][:READS]
             others = list(_others(ctx, op)) if looks else []
             plain = [_around(start, act, looks) for act in (op, call(op.name), looks[0])] if others else []
             probes, rest = [_around(start, act, looks) for act in others], ctx.play_all(plain)

@@ -215,8 +215,11 @@ def _first(place: Place) -> Sure | None:
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):
-        is_asked = any(map(_QUESTION.search, leak.path))
-        return "proven" if is_telling and not (is_asked or _is_quoted(place) or _is_passage(place)) else None
+        # Names that the task asks for stand in quotation marks.
+        quoted = rf"""['"“«„]{re.escape(str(leak.needle))}['"”»“]"""
+        is_quoted = len(leak.path) > 1 and re.search(quoted, secrets.text_of(said(place.seen)), re.IGNORECASE)
+        is_data = is_quoted or any(map(_QUESTION.search, leak.path)) or _is_passage(place)
+        return "proven" if is_telling and not is_data else None
     return "likely" if leak.how in ENCODED or leak.how == "inner" else None
 
 
@@ -225,12 +228,6 @@ def _is_passage(place: Place) -> bool:
     lines = [line for line in secrets.text_of(said(place.seen)).splitlines() if str(place.leak.needle) in line]
     others = len(secrets.text_of(said(place.seen)).splitlines()) - len(lines)
     return len(place.leak.path) > 1 and len(lines) == 1 and others >= PASSAGES
-
-
-def _is_quoted(place: Place) -> bool:
-    """True if a part of the truth stands in quotation marks, as names requested by the task do."""
-    quoted = rf"""['"“«„]{re.escape(str(place.leak.needle))}['"”»“]"""
-    return len(place.leak.path) > 1 and re.search(quoted, secrets.text_of(said(place.seen)), re.IGNORECASE) is not None
 
 
 # --- telling ---

@@ -73,7 +73,9 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
         return False
     if refused:
         return refused[0].is_error
-    return not empty(got.value) and _keys(got.value) == _keys(good.value) and not _listing(good.value)
+    said = parsed(good.value)
+    is_listing = is_list(said) or (is_dict(said) and any(map(is_list, said.values())) and len(said) <= 3)
+    return not empty(got.value) and _keys(got.value) == _keys(said) and not is_listing
 
 
 def _doubts(seen: OpResult) -> set[str]:
@@ -92,11 +94,6 @@ def empty(value: Any) -> bool:
     if is_dict(value):
         return all(item is None or item in ([], {}) for item in value.values())
     return value is None or value == []
-
-
-def _listing(value: Any) -> bool:
-    value = parsed(value)
-    return is_list(value) or (is_dict(value) and any(is_list(item) for item in value.values()) and len(value) <= 3)
 
 
 def _keys(value: Any) -> Any:
