@@ -11,6 +11,7 @@ import { type Kind, Panel } from "./panel";
 import { component, type Criterion, criteria, type Environment, type Reward, type Step, type Trace, type Turn } from "./record";
 import { Flags, flagged, type Said as Label, SaidLabels, Verdict, Verdicts } from "./said";
 import { clear, figure, Said, Shown } from "./text";
+import { Tokens } from "./tokens";
 import { useAsk, useLatest } from "./ui";
 
 const BLOCK = 25;
@@ -74,11 +75,13 @@ interface TurnsProps {
   thread?: number | undefined;
   // Tools with findings of an audit.
   flags?: Set<string>;
+  // Where the texts of tokens are answered.
+  tokens?: string | undefined;
 }
 
 // The element of all turns; the same one as long as what it shows is the same, so that moving about draws nothing anew.
 export function useTurns({ trace, ...rest }: TurnsProps & { trace: Trace | undefined }) {
-  return useMemo(() => trace && <Turns trace={trace} {...rest} />, [trace, rest.environment, rest.raw, rest.thread, rest.flags]);
+  return useMemo(() => trace && <Turns trace={trace} {...rest} />, [trace, rest.environment, rest.raw, rest.thread, rest.flags, rest.tokens]);
 }
 
 function Turns({ trace, thread, ...rest }: TurnsProps & { trace: Trace }) {
@@ -126,7 +129,7 @@ function layOutAll(block: Element | null | undefined): () => void {
 const COLOURS = 4;
 
 // What a turn and its parts draw: functions, not components, because a long episode has 100,000 of them.
-function oneTurn(turn: Turn, moved: boolean, dropped: number, known: Map<string, Criterion>, { raw, link, flags }: TurnsProps) {
+function oneTurn(turn: Turn, moved: boolean, dropped: number, known: Map<string, Criterion>, { raw, link, flags, tokens }: TurnsProps) {
   const { message, usage } = turn.reply;
   const steps = turn.steps ?? [];
   const rewards = turn.rewards ?? [];
@@ -161,6 +164,7 @@ function oneTurn(turn: Turn, moved: boolean, dropped: number, known: Map<string,
         Shown({ content: call.arguments, raw, before: <span class="call">{`${clear(call.name)} (not played) `}</span>, label: "calls" })
       ))}
       {verdicts((one) => one.step == null, "rewards")}
+      {tokens && turn.reply.tokens?.completion?.length ? <Tokens key={tokens} address={`${tokens}?turn=${turn.index}`} /> : null}
     </section>
   );
 }
@@ -236,7 +240,7 @@ export function useReading(trace: Trace | undefined, stops: number[] = []): Read
 interface EpisodeProps {
   trace: Trace | undefined; environment: Environment | null; changes: () => Promise<Changes>;
   seconds: () => Promise<number[][]>; reviews?: Review[] | undefined; said?: Label[] | undefined;
-  findings?: Finding[] | undefined; link?: Link; parent?: string | undefined;
+  findings?: Finding[] | undefined; link?: Link; parent?: string | undefined; tokens?: string | undefined;
   // The screen of all findings.
   audit?: string; mine?: string; remove?: (mark: Review) => void;
 }
@@ -255,7 +259,7 @@ export function useEpisode(props: EpisodeProps): { keys: Binding[]; at: () => nu
   const tools = useMemo(() => new Set(trace && flagged(trace, findings).flatMap(({ finding }) => finding.tools)), [trace, findings]);
   const calls = (trace?.turns ?? []).filter((turn) => turn.steps?.some((step) => tools.has(step.call.name)));
   const { raw, thread, turn, at, keys } = useReading(trace, [...marks.map((one) => one.turn), ...calls.map((one) => one.index)]);
-  const turns = useTurns({ trace, environment, raw, thread, link: props.link, flags: tools });
+  const turns = useTurns({ trace, environment, raw, thread, link: props.link, flags: tools, tokens: props.tokens });
   const marked = JSON.stringify(marks);
   const places = useMemo(() => marks.map((one) => one.turn), [marked]);
   useLayoutEffect(() => highlight(marks), [turns, marked]);

@@ -24,7 +24,7 @@ export interface Reward {
 export interface Step { call: ToolCall; observation: Content; is_error?: boolean; fault?: string | null }
 
 export interface Reply {
-  message: Message; usage?: { prompt?: number; completion?: number }; tokens?: { logprobs?: number[] } | null;
+  message: Message; usage?: { prompt?: number; completion?: number }; tokens?: { completion?: number[]; logprobs?: number[] } | null;
   policy_version?: number | null; finish_reason?: string;
 }
 

@@ -6,7 +6,7 @@ import type { Binding } from "./keys";
 import type { Finding, Review, Reviews } from "./labels";
 import type { Environment, Line } from "./record";
 
-export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[] }
+export interface Facts { environment: Environment | null; warnings: string[]; findings: Finding[]; tokenizer?: boolean }
 
 const api = (path: string, request?: RequestInit) => (exported ? fromFiles(path, request) : fetch(`api/${path}`, request));
 

@@ -198,6 +198,7 @@ function Episode({ run, task, member, attempt, turn }: Omit<Place, "rest" | "que
   const { keys, at, shown } = useEpisode({
     trace, environment: run.facts?.environment ?? null, changes: () => run.changes(row),
     seconds: () => ask(`${run.address}/episodes/${row}/seconds`), reviews, said, findings: run.facts?.findings, link,
+    tokens: run.facts?.tokenizer ? `${run.address}/episodes/${row}/tokens` : undefined,
     parent: origin === undefined ? undefined : address.episode(run.name, origin, of[0] ?? 0, of[1] ?? 0, of[2]),
     audit: address.screen(run.name, "findings"), mine,
     remove: (mark) => void run.review({ kind: "removed", of: [mark.id] }),

@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="JSON lines with task, member and attempt, whose other fields become columns of the run; repeatable.",
 )
+@click.option(
+    "--tokenizer",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="A tokenizer.json, or a folder with one: the page shows the text of each token.",
+)
 @click.option("--reviewer", metavar="NAME", help="Name in your reviews.  [default: git's user.name, else the login]")
 @click.option("--read-only", is_flag=True, help="Refuse reviews: write nothing.")
 @options.opens

@@ -35,6 +35,7 @@ from .reports import metrics
 from .review_routes import ReviewRoutes
 from .search import hits
 from .sent import MOST, saved
+from .tokens import Tokenizer
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ def build(
     owner_of: OwnerOf | None = None,
     reviewer: str | None = None,
     replays: Replays | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> ASGIApp:
     """Returns the ASGI application of the studio.
 
@@ -70,8 +72,9 @@ def build(
         owner_of: Check of keys, in place of the token; the owner of the key is the reviewer.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
         replays: Replays that show what steps changed; by default of installed environments.
+        tokenizer: Tokenizer that shows the texts of tokens; None for none.
     """
-    studio = _Studio(runs, replays or Replays())
+    studio = _Studio(runs, replays or Replays(), tokenizer)
     answers: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "/": studio.file,
         "/static/{name}": studio.file,
@@ -84,6 +87,7 @@ def build(
         "/api/runs/{run}/episodes/{n:int}/text": studio.text,
         "/api/runs/{run}/episodes/{n:int}/changes": studio.changes,
         "/api/runs/{run}/episodes/{n:int}/seconds": studio.seconds,
+        "/api/runs/{run}/episodes/{n:int}/tokens": studio.tokens,
         "/api/runs/{run}/holding": studio.holding,
         "/api/runs/{run}/search": studio.search,
         "/api/runs/{run}/metrics": studio.metrics,
@@ -110,8 +114,8 @@ def _json(value: Any, status: int = 200) -> Response:
 class _Studio:
     """Answers of the routes."""
 
-    def __init__(self, runs: Runs, replays: Replays) -> None:
-        self._runs, self._replays = runs, replays
+    def __init__(self, runs: Runs, replays: Replays, tokenizer: Tokenizer | None) -> None:
+        self._runs, self._replays, self._tokenizer = runs, replays, tokenizer
 
     async def file(self, request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -132,7 +136,8 @@ class _Studio:
         return _json(await run_in_threadpool(compared, a, b))
 
     async def run(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self._run(request).facts))
+        facts = await run_in_threadpool(self._run(request).facts)
+        return _json(facts | {"tokenizer": self._tokenizer is not None})
 
     async def columns(self, request: Request) -> Response:
         """Returns the columns from a row on; waits for one, or for labels that are others than `labels`."""
@@ -169,6 +174,13 @@ class _Studio:
     async def seconds(self, request: Request) -> Response:
         """Returns the seconds of each turn of an episode: model, tools, verifier."""
         return _json(await run_in_threadpool(self._run(request).index.seconds, request.path_params["n"]))
+
+    async def tokens(self, request: Request) -> Response:
+        """Returns id, text and logprob of each token that the `turn` was drawn as."""
+        if self._tokenizer is None:
+            raise UsageError("the studio was started without --tokenizer")
+        line = await run_in_threadpool(self._run(request).index.line, request.path_params["n"])
+        return _json(await run_in_threadpool(self._tokenizer.of, line, _number(request, "turn")))
 
     async def holding(self, request: Request) -> Response:
         """Returns the episodes from a row on that hold a text."""

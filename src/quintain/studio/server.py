@@ -16,6 +16,7 @@ from .folders import Runs
 from .page import built
 from .places import folder, indexes
 from .replays import Replays
+from .tokens import Tokenizer
 
 ADDRESS = "127.0.0.1"
 
@@ -30,6 +31,7 @@ def serve(
     env: str | None = None,
     labels: Sequence[Path] = (),
     reviewer: str | None = None,
+    tokenizer: Path | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Shows runs until Ctrl-C.
@@ -43,12 +45,15 @@ def serve(
         env: Environment to replay episodes with, in place of those that runs name.
         labels: Files with labels of the run, if it is only one.
         reviewer: Name of the person whose reviews are written; None for a studio that writes nothing.
+        tokenizer: A `tokenizer.json`, or the folder that holds it, to show the texts of tokens; None for none.
         ready: Receives the address, token included, once requests are answered.
 
     Raises:
-        UsageError: The folders hold no run, the page is not built, or the address cannot be listened on.
+        UsageError: The folders hold no run, the page is not built, the address cannot be listened on, or the tokenizer
+            cannot be used.
     """
     built("studio.js")
+    decoder = None if tokenizer is None else Tokenizer(tokenizer)
     runs = Runs(places, indexes(), labels)
     line = _listening(host, port)
     port = line.getsockname()[1]
@@ -58,7 +63,16 @@ def serve(
 
     address = f"http://{shown}/" if owner_of else f"http://{shown}/?token={secret}"
     replays = Replays(env)
-    app = build(runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays)
+    app = build(
+        runs,
+        secret,
+        port,
+        hosts=[place, *names],
+        owner_of=owner_of,
+        reviewer=reviewer,
+        replays=replays,
+        tokenizer=decoder,
+    )
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
     )
