@@ -25,6 +25,7 @@ compare      two runs, by what their episodes are about
 profile      distributions of a task set and its runs
 episodes     the run as a table for other programs
 spans        the run as OpenTelemetry spans
+tokens       texts of the tokens of a turn, by a tokenizer's file
 page         built files of the front end, and one episode as an HTML file
 inspect_log  the run as a log of Inspect
 atif         the run as trajectories of Harbor

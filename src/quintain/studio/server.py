@@ -22,18 +22,10 @@ ADDRESS = "127.0.0.1"
 
 
 def serve(
-    places: Sequence[Path],
-    *,
-    port: int,
-    host: str = ADDRESS,
-    names: Sequence[str] = (),
-    owner_of: access.OwnerOf | None = None,
-    env: str | None = None,
-    labels: Sequence[Path] = (),
-    reviewer: str | None = None,
-    tokenizer: Path | None = None,
-    ready: Callable[[str], None],
-) -> None:
+    places: Sequence[Path], *, port: int, ready: Callable[[str], None], host: str = ADDRESS, names: Sequence[str] = (),
+    owner_of: access.OwnerOf | None = None, env: str | None = None, labels: Sequence[Path] = (),
+    reviewer: str | None = None, tokenizer: Path | None = None,
+) -> None:  # fmt: skip
     """Shows runs until Ctrl-C.
 
     Args:
@@ -64,15 +56,9 @@ def serve(
     address = f"http://{shown}/" if owner_of else f"http://{shown}/?token={secret}"
     replays = Replays(env)
     app = build(
-        runs,
-        secret,
-        port,
-        hosts=[place, *names],
-        owner_of=owner_of,
-        reviewer=reviewer,
-        replays=replays,
+        runs, secret, port, hosts=[place, *names], owner_of=owner_of, reviewer=reviewer, replays=replays,
         tokenizer=decoder,
-    )
+    )  # fmt: skip
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
     )

@@ -9,26 +9,36 @@ import msgspec
 from quintain.errors import UsageError
 
 
-class _Drawn(msgspec.Struct):
+class DrawnTokens(msgspec.Struct):
+    """Ids and logprobs of the tokens of a reply."""
+
     completion: list[int] = []
     logprobs: list[float] = []
 
 
-class _Reply(msgspec.Struct):
-    tokens: _Drawn | None = None
+class ReplyTokens(msgspec.Struct):
+    """Part of a reply that holds its tokens."""
+
+    tokens: DrawnTokens | None = None
 
 
-class _Turn(msgspec.Struct):
+class TurnTokens(msgspec.Struct):
+    """Part of a turn that holds its tokens."""
+
     index: int
-    reply: _Reply
+    reply: ReplyTokens
 
 
-class _Trace(msgspec.Struct):
-    turns: list[_Turn] = []
+class TraceTokens(msgspec.Struct):
+    """Part of a trace that holds its tokens."""
+
+    turns: list[TurnTokens] = []
 
 
-class _Line(msgspec.Struct):
-    trace: _Trace
+class LineTokens(msgspec.Struct):
+    """Part of a line of `traces.jsonl` that holds its tokens."""
+
+    trace: TraceTokens
 
 
 class Tokenizer:
@@ -83,13 +93,13 @@ class Tokenizer:
             UsageError: The episode has no such turn, or the record of its tokens is broken.
         """
         try:
-            found = [one for one in msgspec.json.decode(line, type=_Line).trace.turns if one.index == turn]
+            found = [one for one in msgspec.json.decode(line, type=LineTokens).trace.turns if one.index == turn]
         except msgspec.DecodeError as error:
             raise UsageError(f"the record of the tokens is broken: {error}") from error
         if not found:
             raise UsageError(f"the episode has no turn {turn}")
-        drawn = found[0].reply.tokens or _Drawn()
+        drawn = found[0].reply.tokens or DrawnTokens()
         if drawn.logprobs and len(drawn.logprobs) != len(drawn.completion):
             raise UsageError(f"turn {turn} has {len(drawn.completion)} tokens, but {len(drawn.logprobs)} logprobs")
-        logprobs = drawn.logprobs or [None] * len(drawn.completion)
+        logprobs: list[float | None] = [*drawn.logprobs] or [None] * len(drawn.completion)
         return list(zip(drawn.completion, self.texts(drawn.completion), logprobs, strict=True))
