@@ -30,7 +30,9 @@ FOLDER = Path(__file__).parents[2] / "bench/audit"
         ("sound_odd/pins.py:env", "x.refused_and_half_done"),  # a log of attempts
         ("sound_odd/sheet.py:env", "x.undo"),  # an empty cell shows 0
         ("sound_odd/shelf.py:env", "x.collateral_damage"),  # a search that the state remembers
-        ("unseen_b/canal.py:env", "x.undo"),  # a lock that is filled, passed and drained
+        pytest.param(
+            "unseen_b/canal.py:env", "x.undo", marks=pytest.mark.slow
+        ),  # a lock that is filled, passed and drained
         ("unseen_c/boxoffice.py:env", "semantic.no_solution_leakage"),  # arguments that are a row and its key
         ("unseen_c/ferrycrew.py:env", "x.collateral_damage"),  # timers, which are the framework's
         ("unseen_b/spokes.py:env", "x.done_as_told"),  # a timer, whose fields are the framework's

@@ -21,15 +21,17 @@ def slow(*row: str) -> Any:
 @pytest.mark.parametrize(
     ("world", "bug", "check"),
     [
-        ("unseen_b/canal", "env_chart", "x.read_walks"),  # a read by its description, which keeps its text in the state
+        slow(
+            "unseen_b/canal", "env_chart", "x.read_walks"
+        ),  # a read by its description, which keeps its text in the state
         ("unseen_b/kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
         slow("unseen_b/spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
-        ("unseen_c/waybill", "env_superset", "x.every_candidate"),  # a list with entries of other tasks
+        slow("unseen_c/waybill", "env_superset", "x.every_candidate"),  # a list with entries of other tasks
         slow("unseen_c/waybill", "env_only_said", "x.partial_work"),  # "in any order" lets nothing be left out
         slow("unseen_c/joinery", "env_paste", "x.every_candidate"),  # "done" as the last words, an id before the text
         slow("unseen_c/repairs", "env_busy_bonus", "x.forged_result"),  # each look is paid
         slow("unseen_c/ferrycrew", "env_today_board", "x.unknown_names"),  # rows of another day
-        ("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
+        slow("unseen_c/carhire", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the answer
         slow("unseen_c/recallnotice", "env_short_prompt", "x.judge_is_asked_safely"),  # line breaks are lost
         slow(
             "unseen_c/recallnotice", "env_tolerant_parser", "x.judge_reads_verdicts"
