@@ -300,7 +300,7 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def missing_number(value: Any, name: str, base_state: BaseState) -> list[int]:
-    """Returns a number without a row, if the value is a row's and the name tells of its table."""
+    """Returns an id that no row has. Empty unless the value is an id in a table that the parameter is named after."""
     stem = re.sub(r"_?(id|number|no)$", "", name)
     for column, values in base_state.columns.items():
         table, _, field = column.rpartition("/")

@@ -25,7 +25,7 @@ from quintain.errors import QuintainError, UsageError
 
 from . import wire
 from .clock_skew import variables
-from .loader import ALONE, About, Made, Subject, merged
+from .loader import NO_TASKS, About, Made, Subject, merged
 from .probe import HOME, OVERDUE, Op, OpResult, Probe, ProcessContext, Record, waits
 from .registry import foreign_modules
 
@@ -56,7 +56,7 @@ class Child:
         context: ProcessContext = HOME,
         store: wire.StartStore | None = None,
         *,
-        made: Made = ALONE,
+        made: Made = NO_TASKS,
     ) -> None:
         self._store = wire.StartStore() if store is None else store
         self._index = wanted.index

@@ -148,11 +148,11 @@ def load_subject(wanted: Subject) -> LoadedSubject:
     return LoadedSubject("plain", cast(Factory, found), tuple(_sources(type(made))))
 
 
-ALONE = Made()
+NO_TASKS = Made()
 """No task of an environment; all names of other subjects."""
 
 
-def describe(opened: LoadedSubject, wanted: Made = ALONE) -> About:
+def describe(opened: LoadedSubject, wanted: Made = NO_TASKS) -> About:
     """Describes a subject; an environment is described with the tasks that are wanted."""
     adapter = SubjectAdapter(opened.factory())
     is_ours = opened.kind == "environment"
@@ -179,7 +179,7 @@ def describe(opened: LoadedSubject, wanted: Made = ALONE) -> About:
 
 
 def merged(some: Sequence[About]) -> About:
-    """Returns one description with the tasks of several descriptions of a subject."""
+    """Returns one description of a subject, with the tasks of several."""
     rows = sorted(row for one in some if one.indices for row in zip(one.indices, one.tasks, one.weights, strict=True))
     if not rows:
         return some[0]
