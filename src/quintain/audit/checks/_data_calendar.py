@@ -24,8 +24,8 @@ from ._drift_words import show, text_of
 from ._reward_acts import names, words
 from ._reward_runs import SURE, UNSURE
 
-TASKS, LEAST = 12, 3
-"""Tasks that are read, and tasks that must show the same kind of error."""
+TASKS, LEAST = 24, 3
+"""Tasks that are read, and tasks that must show the same kind of error; for days that are in no calendar, one."""
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = re.compile(
@@ -33,6 +33,7 @@ _DATE = re.compile(
     rf"\b(\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? (?:19|20)\d\d|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?, (?:19|20)\d\d"
     r"|(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01]))\b"
 )
+_NEVER = re.compile(r"\b(?:3[01](?:st|th)? Feb|31(?:st)? (?:Apr|Jun|Sep|Nov))[a-z]*\b(?!,? (?:19|20)\d\d)")
 _FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
 _TIME = re.compile(r"(?<![\d:.])(\d\d):([0-5]\d)(?![\d:])")
 _ABOUT = re.compile(
@@ -55,6 +56,7 @@ def errors(text: str) -> Iterator[tuple[str, str]]:
             yield "date", found[0]
         elif name in _DAYS and name != _DAYS[day.weekday()]:
             yield "weekday", found[0]
+    yield from (("date", found[0]) for found in _NEVER.finditer(text))
     yield from (("filler", found[0]) for found in _FILLER.finditer(text))
     times = _TIME.findall(text)
     if any(before[0] == "23" and after[0] == "24" for before, after in pairwise(times)):
@@ -93,12 +95,14 @@ def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
         is_topic = any(_ABOUT.search(text) for text in wrong.values()) or any(
             _NAMED.search(repr(ctx.oracle(task))) for task in tasks
         )
-        is_sure = kind == "weekday" and 2 * len(wrong) >= len(dated) and not is_topic
-        if len(wrong) >= LEAST:
+        days = {said for text in wrong.values() for one, said in errors(text) if one == kind}
+        is_sure = (kind == "weekday" and 2 * len(wrong) >= len(dated)) or (kind == "date" and len(days) > 1)
+        is_sure = is_sure and not is_topic and not any(day in repr(ctx.oracle(task)) for day in days for task in tasks)
+        if len(wrong) >= (1 if kind == "date" else LEAST):
             yield show(
                 ctx, what, contradicted, *list(wrong)[:LEAST], marks=("prompt",), data=kind, part="T", tasks=tasks,
                 expected="days, times and names as in the world", teaches="data that does not exist",
-                observed=[said for text in wrong.values() for one, said in errors(text) if one == kind][:6],
+                observed=sorted(days)[:6],
                 **(SURE if is_sure else UNSURE),
             )  # fmt: skip
 

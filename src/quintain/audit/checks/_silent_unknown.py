@@ -54,6 +54,17 @@ def _is_key(variation: Variation, column: str) -> bool:
     return field in ("#", "id") or (is_distinct and variation.name in (field, f"{table}_{field}"))
 
 
+def _is_entry(variation: Variation) -> bool:
+    """True if each value that works is a key of a plain dict, or an entry of a list of texts."""
+    return any(column.endswith("/##") for column in _columns(variation))
+
+
+def _counts(value: Any) -> bool:
+    """True if nothing but zero is said about a thing: so many there are of what does not exist."""
+    value = parsed(value)
+    return not is_dict(value) or not any(is_dict(one) or (one and not isinstance(one, str)) for one in value.values())
+
+
 def mentions(value: Any, text: str) -> bool:
     """True if a value mentions a text, in any case; 07 as text may be taken as 7."""
     if text.isdigit():
@@ -76,6 +87,14 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
     said = parsed(good.value)
     is_listing = is_list(said) or (is_dict(said) and any(map(is_list, said.values())) and len(said) <= 3)
     return not empty(got.value) and _keys(got.value) == _keys(said) and not is_listing
+
+
+@relation
+def left_blank(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The unknown name is answered with the fields of the good one, three texts at least, and all of them are empty."""
+    got, good = (parsed(record.at("call").value) for record in records)
+    is_form = is_dict(got) and is_dict(good) and got.keys() == good.keys()
+    return is_form and not any(got.values()) and any(good.values()) and list(got.values()).count("") > 2
 
 
 def _doubts(seen: OpResult) -> set[str]:
@@ -234,11 +253,14 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     if good.changes:
         said = f"{tool.name} takes a {name} that does not exist, and says that it is done"
         tries += [(done_elsewhere, pair)] if _always_told(ctx, variation) else []
+        tries += [(left_blank, pair)] if name in tool.required and is_name(variation) else []
         if refusing and name in tool.required and not makes(made, names["unknown"]):
             tries += [(dangles, (*pair, *refusing))]
     elif name in tool.required and (looks or not _CREATES.search(f"{tool.name.replace('_', ' ')}. {tool.description}")):
         seen = [Record((one.op.marked("call"),), (one.seen,)) for one in (variation, good)]
-        tries += [(answered, pair)] if is_name(variation) and answered(seen, Evidence("")) else []
+        is_entry = _is_entry(variation) and _informs(ctx, variation) and not _counts(variation.seen.value)
+        is_named = is_name(variation) or is_entry
+        tries += [(answered, pair)] if is_named and answered(seen, Evidence("")) else []
         if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
             tries += [(answered, (*pair, *refusing))]
     if not good.changes and len(quartet := _quartet(ctx, variation)) == 4:

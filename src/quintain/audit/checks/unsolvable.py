@@ -25,10 +25,11 @@ from ._answer_fields import fields_of
 from ._drift_words import show
 from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
 from ._reward_runs import SURE, UNSURE, paid_unlike
+from ._unsolv_cut import whole_texts
 from ._unsolv_gold import gold_rule, refused_look, strictness
 from ._unsolv_runs import solution_runs
 
-__all__ = ["gold_rule", "refused_look", "strictness"]
+__all__ = ["gold_rule", "refused_look", "strictness", "whole_texts"]
 
 _PAIRS = 36  # Pairs of a task and a seed in which the solution is played, where not all tasks can be tried.
 _MAX_TASKS = 30  # Number of tasks up to which all are tried, under three seeds each.

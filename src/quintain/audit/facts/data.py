@@ -159,6 +159,11 @@ def tabled(world: Any) -> Any:
     return {"rows": world} if is_typed and set().union(*kinds) - {"number", "list", "dict"} else world
 
 
+def is_alike(value: dict[str, Any]) -> bool:
+    """True if all values of a dict, two at least, have the same type, so that its keys may be names of things."""
+    return len(value) > 1 and len({type(one).__name__ for one in value.values()}) == 1
+
+
 def glance(value: Any, most: int = 40) -> Any:
     """Returns a value with at most `most` entries of each nested list and dict, as an example."""
     return {name: _short(one, most) for name, one in value.items()} if is_dict(value) else _short(value, most)

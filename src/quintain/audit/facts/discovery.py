@@ -186,19 +186,20 @@ def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: S
 
 
 def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -> list[KnownCall]:
-    """Returns the calls that work, at most three per tool."""
+    """Returns the calls that work, at most three per tool, and the first of those with the same answer."""
     found: list[KnownCall] = []
-    kept: dict[str, int] = {}
+    kept: dict[str, set[str]] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
     parts = [tried[start : start + MAX_DRAWN_CALLS] for start in range(0, len(tried), MAX_DRAWN_CALLS)]
     records = ctx.play_all([Probe(tuple(_tries(ctx, part))) for part in parts])
     for part, record in zip(parts, records, strict=True):
         for place, (task, op) in enumerate(part):
             seen = record.at(f"op {place}")
-            if seen.is_error or kept.get(op.name, 0) >= 3:
+            said, known = str(seen.value), kept.setdefault(op.name, set())
+            if seen.is_error or len(known) >= 3 or said in known:
                 continue
             values.take(parsed(seen.value), op.name)
-            kept[op.name] = kept.get(op.name, 0) + 1
+            known.add(said)
             after = record.at(f"look {place}").value if sees(ctx) else None
             found.append(_known(task, (), op, seen=seen, looks=({}, after)))
     return found

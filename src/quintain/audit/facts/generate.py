@@ -10,7 +10,7 @@ from typing import Any
 
 from quintain.audit.kernel.adapter import ToolSpec
 
-from .data import is_dict, is_list, is_number
+from .data import is_alike, is_dict, is_list, is_number
 
 ODD: tuple[Any, ...] = (
     None, "", " ", 0, -1, 1, 1.5, -0.0, 2**31, 2**63, -(2**63), 1e308, float("nan"), float("inf"), True, False, [], {},
@@ -29,12 +29,13 @@ class Values:
         self._by_name: dict[str, dict[Any, None]] = defaultdict(dict)
 
     def take(self, value: Any, name: str = "", *, depth: int = 0) -> None:
-        """Adds every scalar in a value; keys of a dict of dicts count as ids."""
+        """Adds every scalar in a value; keys of a dict whose values are of one kind count as ids."""
         if depth > 6:
             return
         if is_dict(value):
+            is_named = bool(name) and is_alike(value)
             for key, one in list(value.items())[:200]:
-                if isinstance(one, dict) and name:
+                if name and (is_named or isinstance(one, dict)):
                     self._keep(_singular(name) + "_id", key)
                     self._keep("id", key)
                 self.take(one, str(key), depth=depth + 1)
@@ -115,7 +116,9 @@ def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root
 def _scalar(kind: str, schema: Any, values: Values, *, rng: random.Random, name: str) -> Any:
     if kind in ("boolean", "null"):
         return rng.random() < 0.5 if kind == "boolean" else None
-    seen = [value for value in values.of(name) if fits(value, {**schema, "type": kind})]
+    keys = values.exactly("id") if kind == "string" else []  # The best guess if no field has the name.
+    likely = values.of(name) or keys
+    seen = [value for value in likely if fits(value, {**schema, "type": kind})]
     if seen and rng.random() < 0.8:
         return rng.choice(seen)
     if kind == "integer":

@@ -16,7 +16,7 @@ import msgspec
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 
-from .data import is_dict, is_list, is_number, tabled
+from .data import is_alike, is_dict, is_list, is_number, tabled
 from .discovery import KnownCall, goes_back, sees
 from .generate import fits, valid
 
@@ -34,7 +34,8 @@ MAX_DRAWN_CALLS = 40  # calls that are drawn for a tool without a known call
 class BaseState(msgspec.Struct, frozen=True, dict=True):
     """State in which a good call is made, as tables; `world` is None if it is not visible.
 
-    `columns` holds the values of each field by "table/field"; keys of a dict of rows stand under "table/#".
+    `columns` holds the values of each field by "table/field"; keys of a dict of rows stand under "table/#", and those
+    of a dict of other values of one kind, and texts of a list of texts, under "table/##".
     """
 
     task: str
@@ -157,10 +158,13 @@ def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) ->
 
 
 def _columns(rows: Any) -> dict[str, list[Any]]:
-    """Returns the values of each field of a table; keys of a dict of rows stand under "#"."""
+    """Returns the values of each field of a table; keys of a dict of rows stand under "#", other names under "##"."""
     named = is_dict(rows) and rows and all(map(is_dict, rows.values()))
     entries: list[Any] = list(rows.values()) if named else rows if is_list(rows) else []
     found: dict[str, dict[Any, None]] = {"#": dict.fromkeys(rows)} if named else {}
+    is_names = is_dict(rows) and not named and is_alike(rows)
+    is_names = is_names or (is_list(rows) and bool(rows) and all(isinstance(one, str) for one in rows))
+    found |= {"##": dict.fromkeys(rows)} if is_names else {}
     for field, value in (item for row in entries if is_dict(row) for item in row.items()):
         if isinstance(value, str) or is_number(value):
             found.setdefault(field, {}).setdefault(value, None)
