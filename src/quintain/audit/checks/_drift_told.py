@@ -24,7 +24,7 @@ from quintain.audit.kernel.probe import Op, Probe, Record, call, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_production import UNITS, at_odds, may_be, rate_of
-from ._drift_words import show
+from ._drift_words import SAYS, show, text_of
 
 TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
@@ -321,9 +321,9 @@ def _one_number(wrong: Sequence[tuple[Variation, tuple[Any, Any], Any]]) -> bool
 
 
 def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: str) -> bool:
-    """True if a difference is announced or not a fault: an empty answer, a composed id, a shortened long text."""
+    """True if a difference is announced or not a fault: a no, an empty answer, a composed id, a shortened long text."""
     place, asked = wrong[1:]
-    if _is_told(wrong[0].seen.value, place, asked):
+    if _is_told(wrong[0].seen.value, place, asked) or SAYS.search(text_of(wrong[0].seen)):
         return True
     if slot.startswith("answer/"):
         # Where a field took it, the answer shows what follows, such as the value of a formula.

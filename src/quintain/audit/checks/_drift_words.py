@@ -27,7 +27,7 @@ UNKNOWN = re.compile(
 SAYS = re.compile(
     r"not? found|no such|unknown|does(n't| not) exist|do(n't| not) (know|have)|there (is|are) no"
     r"|not? (match|result|entr)"
-    r"|invalid|missing|unavailable|cannot|can't|unable|nothing|never|must|fail|error",
+    r"|invalid|missing|unavailable|cannot|can't|unable|nothing|never|must|fail|error|\b(is|are|was|were) not\b",
     re.IGNORECASE,
 )
 """Words of doubt, in whatever answer."""

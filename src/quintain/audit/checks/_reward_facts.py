@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state
@@ -89,9 +91,18 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         """Returns the places of writes that the agent was asked for; a solution may do more than it must."""
         return tuple(place for place in self.writes if act.asked_for(self.ops[place], self.prompt))
 
+    @functools.cached_property
+    def tallies(self) -> frozenset[act.Path]:
+        """Returns the paths of numbers that several tools change, such as costs and moves: to need less is no fault."""
+        pairs = {(path, self.ops[place].name) for place, paths in self.effects.items() for path in paths}
+        tools = Counter(path for path, _ in pairs)
+        return frozenset(path for path, (_, new) in self.changed.items() if is_number(new) and tools[path] > 1)
+
     def is_demanded(self, path: Sequence[str]) -> bool:
-        """True if a write that the agent was asked for changes this path."""
-        return any(act.meets(path, own) for place in self.demanded for own in self.effects.get(place, ()))
+        """True if a write that the agent was asked for changes this path, which is no tally."""
+        return tuple(path) not in self.tallies and any(
+            act.meets(path, own) for place in self.demanded for own in self.effects.get(place, ())
+        )
 
     @property
     def acts(self) -> tuple[Op, ...]:
