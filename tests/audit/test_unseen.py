@@ -26,7 +26,6 @@ def slow(*row: str) -> Any:
         ),  # a read by its description, which keeps its text in the state
         ("unseen_b/kerb", "env_no_rowcount", "x.unknown_names"),  # the number of a row
         ("unseen_b/letterbook", "env_blank", "x.unknown_names"),  # a form with nothing filled in
-        ("unseen_c/islet", "env_toggle", "x.set_twice"),  # a setting that has no field of its name
         ("unseen_b/letters", "env_cut_brief", "x.whole_texts"),  # a prompt without its end
         slow("unseen_b/spokes", "env_insistent", "x.called_off"),  # a message that is sent later names what was planned
         slow("unseen_c/waybill", "env_superset", "x.every_candidate"),  # a list with entries of other tasks

@@ -55,7 +55,7 @@ def _is_key(variation: Variation, column: str) -> bool:
 
 
 def _is_entry(variation: Variation) -> bool:
-    """True if each value that works is a key of a plain dict, or an entry of a list of texts."""
+    """True if the good value is a key of a plain dict, or an entry of a list of texts."""
     return any(column.endswith("/##") for column in _columns(variation))
 
 
@@ -91,7 +91,7 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @relation
 def left_blank(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The unknown name is answered with the fields of the good one, three texts at least, and all of them are empty."""
+    """The unknown name is answered with the fields of the good one, three texts at least, all empty."""
     got, good = (parsed(record.at("call").value) for record in records)
     is_form = is_dict(got) and is_dict(good) and got.keys() == good.keys()
     return is_form and not any(got.values()) and any(good.values()) and list(got.values()).count("") > 2

@@ -59,7 +59,7 @@ def ends_early(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _parted(records: Sequence[Record], boiler: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Returns the records with a cut text that lack a name in a field in which no other lacks one, and the others."""
+    """Returns the records with a cut text that lack a name where no other does, and the others."""
     texts: defaultdict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, record in enumerate(records):
         for source, text in _texts(record):

@@ -160,7 +160,7 @@ def tabled(world: Any) -> Any:
 
 
 def is_alike(value: dict[str, Any]) -> bool:
-    """True if all values of a dict, two at least, have the same type, so that its keys may be names of things."""
+    """True if all values of a dict, two at least, have one type: its keys may be names of things."""
     return len(value) > 1 and len({type(one).__name__ for one in value.values()}) == 1
 
 
