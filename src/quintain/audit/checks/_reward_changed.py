@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_list, is_number
+from quintain.audit.facts.data import dicts, is_list, is_number, parsed
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
@@ -43,7 +43,7 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
         tried: list[tuple[tuple[int, OtherValue], tuple[Op, ...]]] = []
         for place in solution.writes:
             op = solution.ops[place]
-            found = list(changes(ctx, op, solution.prompt))
+            found = [*changes(ctx, op, solution.prompt), *_copied(solution, place)]
             fresh = [change for change in found if seen[op.name, change.key, change.kind] < _ENOUGH]
             seen.update({(op.name, change.key, change.kind) for change in fresh})
             tried += [((place, each), replaced(solution.ops, place, changed_op(op, each))) for each in fresh]
@@ -62,12 +62,12 @@ def _paid_all_the_same(
     ctx: AuditContext, solution: ran.Solution, place: int, *, change: OtherValue, way: tuple[Op, ...], lacks: ran.Pairs
 ) -> Finding | None:
     name, key = solution.ops[place].name, change.key.replace("|", " and ")
-    is_other = change.kind not in ("turned round", "left out")
+    is_other = change.kind not in ("turned round", "left out", "repeated")
     title = f"another {key} than the task names" if is_other else f"{key} {change.kind}, not as the task says"
     own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
     return ran.claim(
         ctx, solution, replaced(way, place, way[place].marked("wrong")), title=f"{name} is paid with {title}",
-        lacks=lacks, minimise=20, expected=f"{own}, as the prompt says",
+        lacks=lacks, minimise=20, expected=f"{own}, as the task says",
         observed={"arguments": way[place].value, "score": solution.full},
         teaches="that arguments given by the task may be wrong",
     )  # fmt: skip
@@ -153,6 +153,8 @@ _LOOSE = re.compile(
     re.IGNORECASE,
 )
 """Words that leave a value open."""
+_LESS = re.compile(r"\b(at most|up to|(no|not) more than|maximum|exceed\w*|partial\w*|part of)\b", re.IGNORECASE)
+"""Words by which less than a row says may be right."""
 _EXACT = re.compile(r"exactly|verbatim|word for word|literally|saying|that says|reads?:|[\"'`“«]\s*$", re.IGNORECASE)
 """Words before a text that has to be that very text."""
 _WRITTEN = names("note notes log comment remember memo remark activity")
@@ -189,6 +191,20 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
         if isinstance(value, bool) and key not in spec.required:
             yield OtherValue(key, "left out", msgspec.UNSET)
     yield from _turned(op, spec, prompt) if spec else ()
+
+
+def _copied(solution: ran.Solution, place: int) -> Iterator[OtherValue]:
+    """Yields smaller numbers than a row gives that the call names, and lists of one thing in place of several."""
+    op = solution.ops[place]
+    named = {value for value in op.value.values() if isinstance(value, str) and _NAMES.fullmatch(value)}
+    read = [row for seen in solution.said[:place] for row in dicts(parsed(seen.value))]
+    for key, value in op.value.items():
+        if is_list(value) and len(value) > 1 and len({*map(str, value)}) == len(value):
+            yield OtherValue(key, "repeated", [value[0]] * len(value))
+    for key, value in op.value.items() if not _LESS.search(solution.prompt) else ():
+        is_given = any(row.get(key) == value and named & {*map(str, row.values())} for row in read)
+        if is_number(value) and value > 1 and not is_id(key) and is_given:
+            yield from (OtherValue(key, "less", less) for less in (1, value - 1))
 
 
 def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:

@@ -19,7 +19,6 @@ from quintain.audit.kernel.probe import Probe, Record, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show, text_of
-from ._reward_runs import SURE, UNSURE
 from ._unsolv_runs import solution_runs
 
 _SAME, _WHOLE, _LONG = 2, 3, 80
@@ -38,16 +37,16 @@ def whole_texts(ctx: AuditContext) -> Iterator[Finding | None]:
     records = ctx.play_all(probes)
     ctx.count_comparisons(len(records))
     cut, whole = _parted(records, boiler)
-    if len(cut) >= _SAME and len(whole) >= _WHOLE:
+    # Another tool might show the rest.
+    is_all = {*ctx.discovery.readers} <= {name for place in cut for name in runs[place].shape}
+    if len(cut) >= _SAME and len(whole) >= _WHOLE and is_all:
         places = [*cut, *whole]
-        # Another tool might show the rest.
-        is_sure = {*ctx.discovery.readers} <= {name for place in cut for name in runs[place].shape}
         yield show(
             ctx, "texts end in their midst, and the solution uses their rest", ends_early,
             *(probes[place] for place in places), data=boiler, part="T", marks=("prompt",),
             tasks=[runs[place].task for place in cut], expected="whole texts, or a mark where they end",
             observed=[_lacks(records[place], boiler)[:4] for place in cut[:3]],
-            teaches="to make up what it cannot read", **(SURE if is_sure else UNSURE),
+            teaches="to make up what it cannot read",
         )  # fmt: skip
 
 

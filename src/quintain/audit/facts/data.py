@@ -159,6 +159,14 @@ def tabled(world: Any) -> Any:
     return {"rows": world} if is_typed and set().union(*kinds) - {"number", "list", "dict"} else world
 
 
+def dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yields each dict in a value, at any depth."""
+    if is_dict(value):
+        yield value
+    for one in value.values() if is_dict(value) else value if is_list(value) else ():
+        yield from dicts(one)
+
+
 def is_alike(value: dict[str, Any]) -> bool:
     """True if all values of a dict, two at least, have one type: its keys may be names of things."""
     return len(value) > 1 and len({type(one).__name__ for one in value.values()}) == 1
