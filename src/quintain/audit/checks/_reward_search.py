@@ -131,7 +131,7 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     alike: dict[tuple[str, str], list[tuple[ran.Solution, int, str]]] = {}
     for one, place, name in known:
         alike.setdefault((one.ops[place].name, name), []).append((one, place, name))
-    pairs = [pair for several in alike.values() for pair in itertools.islice(itertools.combinations(several, 2), _PAIRS)]
+    pairs = itertools.chain.from_iterable([*itertools.combinations(each, 2)][:_PAIRS] for each in alike.values())
     yield next((found for both in pairs for found in _heard(ctx, *both) if found is not None), None)
 
 
@@ -188,9 +188,9 @@ def _verdict(heads: Sequence[str], word: str) -> str:
 
 
 def _texts(ctx: AuditContext, solution: ran.Solution) -> list[tuple[int, str]]:
-    """Returns place and argument of the last free text that is said, of the last that is written or submitted.
+    """Returns place and argument of the last free texts that are said and written; that of an answer is "".
 
-    The answer's argument is "". What is said may be kept in a log alone, so that it is no write.
+    What is said may be kept in a log alone, which does not count as a write.
     """
     tools = {tool.name: tool.properties for tool in ctx.about.tools}
     calls = [(at, op) for at, op in enumerate(solution.ops) if op.do == "call" and not act.only_reads(ctx, op)]

@@ -164,7 +164,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _several(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for a right object between two that are right but for one field, and are paid a part."""
+    """Returns a finding for a right object between two that are wrong in one field and paid less."""
     found = [(one, fields) for one in ran.paid(ctx, 8) if (fields := fields_of(one.ops)) and not fields.lines]
     for (solution, fields), key in ((pair, key) for pair in found[:2] for key in pair[1].value):
         values = [each.value[key] for _, each in found if each.value.get(key) not in (None, fields.value[key])]
@@ -176,7 +176,7 @@ def _several(ctx: AuditContext) -> Finding | None:
         ctx.count_comparisons(len(ways))
         all_, *alone = ran.runs(ctx, solution, ways)
         if ran.pays(solution, all_) and not any(ran.pays(solution, run) for run in alone):
-            # What is worth something alone is no object that may be passed over.
+            # An object that is worth something alone is not passed over for its form.
             is_read = all(run.score for run in alone) and not _TRIES.search(solution.prompt)
             return ran.paid_unlike(
                 ctx, "a reply gives several answers, and the best of them is paid",
@@ -193,13 +193,13 @@ _TRIES = re.compile(r"\b(attempts?|tries|guess\w*|candidates?|alternatives?|best
 
 
 def _overfull(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for a list of an answer or a call that may also hold the entries of other tasks."""
+    """Returns a finding for a list that may also hold the entries of other tasks."""
     lists = [(one, *each) for one in ran.paid(ctx, 24) for each in _lists(one)]
     for solution, place, key, own, at_most in lists:
         entries = [entry for *_, name, many, _ in lists if name == key for entry in many if isinstance(entry, str)]
         others = [entry for entry in dict.fromkeys(entries) if entry not in f"{own} {solution.prompt}"][:16]
-        many = ([*own, *others], others) if len(others) >= _LEAST else ()
-        ways = [_giving(solution, place, key, entries) for entries in many]
+        many = [[*own, *others], others] if len(others) >= _LEAST else []
+        ways = [_giving(solution, place, {key: entries}) for entries in many]
         ctx.count_comparisons(len(ways))
         tried = ran.runs(ctx, solution, ways)
         if [run.score is not None and ran.pays(solution, run) for run in tried] == [True, False]:
@@ -213,20 +213,21 @@ def _overfull(ctx: AuditContext) -> Finding | None:
 
 
 def _lists(solution: ran.Solution) -> Iterator[tuple[int, str, list[Any], str]]:
-    """Yields place, name and entries of lists, and what is certain: of an answer, of calls asked for "exactly"."""
+    """Yields place, name and entries of lists of an answer and of calls asked for "exactly", and what is certain."""
     ops, prompt, fields = solution.ops, solution.prompt, fields_of(solution.ops)
-    given = [(len(ops) - 1, *item) for item in fields.value.items()] if fields else []
-    exact = [at for at in solution.writes if re.search(rf"(?i)\b{act.words(ops[at].name)[0]} (exactly|only)\b", prompt)]
-    given += [(at, *item) for at in exact for item in ops[at].value.items()]
-    at_most = "proven" if exact or not SPARE.search(prompt) else "likely"
-    yield from ((place, key, own, at_most) for place, key, own in given if is_list(own))
+    at_most = "likely" if SPARE.search(prompt) else "proven"
+    given = [(len(ops) - 1, *item, at_most) for item in fields.value.items()] if fields else []
+    for place in solution.writes:
+        if re.search(rf"(?i)\b{act.words(ops[place].name)[0]} (exactly|only)\b(?! as)", prompt):
+            given += [(place, *item, "proven") for item in ops[place].value.items()]
+    yield from (one for one in given if is_list(one[2]))
 
 
-def _giving(solution: ran.Solution, place: int, key: str, entries: list[Any]) -> tuple[Op, ...]:
-    """Returns the solution with other entries of a list, without ops that fail in it, such as a word after the end."""
+def _giving(solution: ran.Solution, place: int, given: dict[str, Any]) -> tuple[Op, ...]:
+    """Returns the solution with other fields, without ops that fail in it, such as a word after the end."""
     op, fields = solution.ops[place], fields_of(solution.ops)
-    text = fields.saying(fields.value | {key: entries}) if fields and op.do == "answer" else ""
-    ops = act.replaced(solution.ops, place, answer(text) if text else act.giving(op, **{key: entries}))
+    said = {"": fields.saying(fields.value | given)} if fields and op.do == "answer" else given
+    ops = act.replaced(solution.ops, place, act.giving(op, **said))
     return tuple(op for at, op in enumerate(ops) if at not in solution.errors)
 
 
