@@ -144,15 +144,15 @@ def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[
     """Yields a finding for a verdict that is paid in both tasks, though no agent hears of its head.
 
     It stands in the place of a text or of one of its lines. The verifier tells those of the tasks apart, so the verdict
-    is not what both of them want to hear.
+    is not what both of them want to hear. Behind another head, where someone may take it for consent, it is not paid.
     """
     rows = [act.said_in(one.ops[at], name).split("\n") for one, at, name in both]
     known = f"{rows}{[one.prompt for one, *_ in both]}".casefold()
     heads = [head for head in _HEADS if head.split()[-1] not in f"{known}{ctx.about.tools}".casefold()]
     unsaid = [pair for pair in map(str.split, _VERDICTS) if not re.search(rf"\b{pair[0]}\b", known)]
     # A word that is said may be what is wanted. All heads may be too long, and of a text the first line may be quoted.
-    many = [[f"{_WRONG}\n{_verdict(heads, word)}" for word in pair] for pair in unsaid]
-    few = [[f"{_verdict([head], word)}\n{_WRONG}" for word in pair] for pair in unsaid for head in heads]
+    many = [[f"{_WRONG}\n{text}" for text in _verdicts(heads, *pair)] for pair in unsaid]
+    few = [[f"{text}\n{_WRONG}" for text in _verdicts([head], *pair)] for pair in unsaid for head in heads]
     alike = list(zip(*rows, strict=True)) if len(rows[0]) == len(rows[1]) > 1 else []
     differing = [at for at, (one, other) in enumerate(alike) if one != other][:3]
 
@@ -166,25 +166,26 @@ def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[
     solution, whole = both[0][0], slice(0, max(map(len, rows)))
     for cut in (whole, *(slice(at, at + 1) for at in differing)):
         lines, turned = [*many, *(few if cut == whole else ())], says(cut, *("\n".join(row[cut]) for row in rows[::-1]))
-        ways = [turned, *(says(cut, good, good) for good, _ in lines)]
+        ways = [turned, *(says(cut, good, good) for good, *_ in lines)]
         ctx.count_comparisons(len(lines))
         swapped, *is_paid = [ran.pays(solution, run) for run in ran.runs(ctx, solution, [first for first, _ in ways])]
-        for (good, bad), way, paid in zip(lines, ways[1:], is_paid, strict=True) if not swapped else ():
-            others = says(cut, bad, bad)
-            if paid and not ran.pays(solution, ran.runs(ctx, solution, others[:1])[0]):
+        for (good, *odd), way, paid in zip(lines, ways[1:], is_paid, strict=True) if not swapped else ():
+            others = [ops for text in odd for ops in says(cut, text, text)]
+            if paid and not any(ran.pays(solution, run) for run in ran.runs(ctx, solution, others[::2])):
                 chosen = (*way, *others, *turned)
-                probes = [solves(one.task, ops) for (one, *_), ops in zip(both * 3, chosen, strict=True)]
+                probes = [solves(one.task, ops) for (one, *_), ops in zip(both * 4, chosen, strict=True)]
                 yield ran.paid_unlike(
                     ctx, "a verdict on the work, written in its place, is paid in full", *probes,
-                    full=solution.full, paid=("full", "full", *("less",) * 4), works=False,
+                    full=solution.full, paid=("full", "full", *("less",) * 6), works=False,
                     expected="less", observed=good[:300], teaches="to write the verdict",
                 )  # fmt: skip
 
 
-def _verdict(heads: Sequence[str], word: str) -> str:
-    """Returns lines that give a verdict behind each head, each in several cases."""
-    cases = [case(head) for case in (str.title, str.upper, str) for head in heads]
-    return "\n".join(f"{head}: {said}" for said in dict.fromkeys((word, word.upper())) for head in cases)
+def _verdicts(heads: Sequence[str], good: str, bad: str) -> Iterator[str]:
+    """Yields lines that give a verdict behind each head; the other verdict; and the first one behind another head."""
+    for names, word in ((heads, good), (heads, bad), (["note"], good)):
+        cases = [case(name) for case in (str.title, str.upper, str) for name in names]
+        yield "\n".join(f"{name}: {said}" for said in dict.fromkeys((word, word.upper())) for name in cases)
 
 
 def _texts(ctx: AuditContext, solution: ran.Solution) -> list[tuple[int, str]]:
