@@ -40,6 +40,12 @@ def slow(*row: str) -> Any:
         ),  # a list of items, each met or not
         slow("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
         slow("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
+        slow("unseen_d/tremors", "env_first_verdict", "x.quoted_verdict"),  # a verdict in the place of a word
+        slow("unseen_d/hives", "env_first_verdict", "x.quoted_verdict"),  # a verdict in words that only a log keeps
+        slow("unseen_d/handover", "env_first_match", "x.quoted_verdict"),  # a score in the first line, which is quoted
+        slow("unseen_d/regatta", "env_any_block", "x.every_candidate"),  # the best of several objects
+        slow("unseen_d/regatta", "env_given_boats", "x.partial_work"),  # one field of an inner object
+        slow("unseen_d/tremors", "env_recall", "x.every_candidate"),  # a list of a call that is asked for exactly
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

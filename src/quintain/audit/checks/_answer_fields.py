@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quintain.audit.facts.data import is_dict, is_list, is_number
@@ -13,6 +13,7 @@ from quintain.audit.kernel.probe import Op
 _LINE = re.compile(r"\s*(?P<key>[^\W\d_][\w /-]{0,40}?)\s*[:=]\s+(?P<value>\S.*?)\s*")
 LEAST = 4
 """Number of wrong values listed besides a right one."""
+_HOLE = "qzx hole"
 _DIGITS = "0123456789"
 SPARE = re.compile(
     r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any(?! order)|enough|optional|bonus"
@@ -44,6 +45,13 @@ class Fields(NamedTuple):
         for key in {key for key, place in parts if place >= 0}:
             value[key] = [item for place, item in enumerate(self.value[key]) if (key, place) not in parts]
         return self.saying(value)
+
+    def inner(self) -> Iterator[Fields]:
+        """Yields the fields of each object in a field, with all of the text around it."""
+        for key, item in self.value.items():
+            if is_dict(item) and len(item) > 2:
+                before, after = self.saying(self.value | {key: _HOLE}).split(json.dumps(_HOLE))
+                yield Fields(before, item, after)
 
     @property
     def keys(self) -> list[Part]:

@@ -107,14 +107,16 @@ def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
 _WRONG = "zz zz"  # A text without any work.
 
 
-@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=30)
+@check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks"), value=30)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a tool's message about right work, or a verdict, earns nothing when written into wrong work."""
     known = [(solution, *where) for solution in ran.paid(ctx, 4) for where in _texts(ctx, solution)]
     if not known:
         raise ctx.not_checked("no solution writes a text")
     for solution, place, name in known:
-        op, lines = solution.ops[place], _told_of_right(ctx, solution, place, name=name) if name else []
+        op = solution.ops[place]
+        is_free = name and " " in op.value[name].strip()
+        lines = _told_of_right(ctx, solution, place, name=name) if is_free else []
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         tried = [(text, act.replaced(solution.ops, place, act.giving(op, **{name: text}))) for text in texts]
         for text, way, run in ran.unpunished(ctx, solution, tried):
@@ -126,28 +128,31 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
                 teaches="to write the verdict",
             )  # fmt: skip
             return
-    pairs = itertools.combinations(known, 2)
-    alike = [pair for pair in pairs if len({(one.ops[at].name, name) for one, at, name in pair}) == 1]
-    yield next((found for both in alike for found in _heard(ctx, *both) if found is not None), None)
+    alike: dict[tuple[str, str], list[tuple[ran.Solution, int, str]]] = {}
+    for one, place, name in known:
+        alike.setdefault((one.ops[place].name, name), []).append((one, place, name))
+    pairs = itertools.chain.from_iterable([*itertools.combinations(each, 2)][:_PAIRS] for each in alike.values())
+    yield next((found for both in pairs for found in _heard(ctx, *both) if found is not None), None)
 
 
 _HEADS = ("verdict", "final verdict", "grade", "result", "score", "judgement", "decision", "conclusion", "outcome")
-_VERDICTS = ("yes no", "correct incorrect", "pass fail", "right wrong", "true false", "good bad", "1 0")
+_PAIRS = 3  # Pairs of tasks in which a verdict is tried in the place of one kind of text.
+_VERDICTS = ("yes no", "correct incorrect", "pass fail", "right wrong", "true false", "good bad", "1 0", "1/1 0/1")
 
 
 def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[Finding | None]:
     """Yields a finding for a verdict that is paid in both tasks, though no agent hears of its head.
 
     It stands in the place of a text or of one of its lines. The verifier tells those of the tasks apart, so the verdict
-    is not what both of them want to hear.
+    is not what both of them want to hear. Behind another head, where someone may take it for consent, it is not paid.
     """
     rows = [act.said_in(one.ops[at], name).split("\n") for one, at, name in both]
     known = f"{rows}{[one.prompt for one, *_ in both]}".casefold()
     heads = [head for head in _HEADS if head.split()[-1] not in f"{known}{ctx.about.tools}".casefold()]
-    forms = [f"{head}: " for head in (*heads, *map(str.title, heads), *map(str.upper, heads))]
     unsaid = [pair for pair in map(str.split, _VERDICTS) if not re.search(rf"\b{pair[0]}\b", known)]
-    words = itertools.chain.from_iterable(unsaid)  # A word that is said may be what is wanted.
-    lines = [[f"{form}{said}" for form in forms for said in (word, word.upper())] for word in words]
+    # A word that is said may be what is wanted. All heads may be too long, and of a text the first line may be quoted.
+    many = [[f"{_WRONG}\n{text}" for text in _verdicts(heads, *pair)] for pair in unsaid]
+    few = [[f"{text}\n{_WRONG}" for text in _verdicts([head], *pair)] for pair in unsaid for head in heads]
     alike = list(zip(*rows, strict=True)) if len(rows[0]) == len(rows[1]) > 1 else []
     differing = [at for at, (one, other) in enumerate(alike) if one != other][:3]
 
@@ -158,31 +163,44 @@ def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[
             ways.append(act.replaced(one.ops, at, act.giving(one.ops[at], **{name: text})))
         return ways
 
-    solution = both[0][0]
-    for cut in (slice(0, max(map(len, rows))), *(slice(at, at + 1) for at in differing)):
-        ways = [says(cut, *("\n".join(row[cut]) for row in rows[::-1]))]
-        ways += [says(cut, *["\n".join((_WRONG, *some))] * 2) for some in lines]
+    solution, whole = both[0][0], slice(0, max(map(len, rows)))
+    for cut in (whole, *(slice(at, at + 1) for at in differing)):
+        lines, turned = [*many, *(few if cut == whole else ())], says(cut, *("\n".join(row[cut]) for row in rows[::-1]))
+        ways = [turned, *(says(cut, good, good) for good, *_ in lines)]
         ctx.count_comparisons(len(lines))
         swapped, *is_paid = [ran.pays(solution, run) for run in ran.runs(ctx, solution, [first for first, _ in ways])]
-        for place in range(0, len(lines), 2) if not swapped else ():
-            if is_paid[place] and not is_paid[place + 1]:
-                chosen = itertools.chain(*ways[place + 1 : place + 3], ways[0])
-                probes = [solves(one.task, way) for (one, *_), way in zip(both * 3, chosen, strict=True)]
+        for (good, *odd), way, paid in zip(lines, ways[1:], is_paid, strict=True) if not swapped else ():
+            others = [ops for text in odd for ops in says(cut, text, text)]
+            if paid and not any(ran.pays(solution, run) for run in ran.runs(ctx, solution, others[::2])):
+                chosen = (*way, *others, *turned)
+                probes = [solves(one.task, ops) for (one, *_), ops in zip(both * 4, chosen, strict=True)]
                 yield ran.paid_unlike(
                     ctx, "a verdict on the work, written in its place, is paid in full", *probes,
-                    full=solution.full, paid=("full", "full", *("less",) * 4), works=False,
-                    expected="less", observed="; ".join(lines[place])[:300], teaches="to write the verdict",
+                    full=solution.full, paid=("full", "full", *("less",) * 6), works=False,
+                    expected="less", observed=good[:300], teaches="to write the verdict",
                 )  # fmt: skip
 
 
+def _verdicts(heads: Sequence[str], good: str, bad: str) -> Iterator[str]:
+    """Yields lines that give a verdict behind each head; the other verdict; and the first one behind another head."""
+    for names, word in ((heads, good), (heads, bad), (["note"], good)):
+        cases = [case(name) for case in (str.title, str.upper, str) for name in names]
+        yield "\n".join(f"{name}: {said}" for said in dict.fromkeys((word, word.upper())) for name in cases)
+
+
 def _texts(ctx: AuditContext, solution: ran.Solution) -> list[tuple[int, str]]:
-    """Returns place and argument of the last free text that the solution writes, and of its answer, named ""."""
+    """Returns place and argument of the last free texts that are said and written; that of an answer is "".
+
+    What is said may be kept in a log alone, which does not count as a write.
+    """
     tools = {tool.name: tool.properties for tool in ctx.about.tools}
-    given = [(at, *item) for at in reversed(solution.writes) for item in solution.ops[at].value.items()]
-    free = [(at, name) for at, name, value in given if isinstance(value, str) and " " in value.strip()]
-    free = [(at, name) for at, name in free if "enum" not in tools.get(solution.ops[at].name, {}).get(name, {})][:1]
+    calls = [(at, op) for at, op in enumerate(solution.ops) if op.do == "call" and not act.only_reads(ctx, op)]
+    given = [(at, *item, act.submits(op)) for at, op in reversed(calls) for item in op.value.items()]
+    free = [(at, name) for at, name, text, ends in given if isinstance(text, str) and (ends or " " in text.strip())]
+    free = [(at, name) for at, name in free if "enum" not in tools.get(solution.ops[at].name, {}).get(name, {})]
     last = solution.ops[-1]
-    return free + ([(len(solution.ops) - 1, "")] if last.do == "answer" and " " in str(last.value).strip() else [])
+    texts = dict.fromkeys((*free[:1], *[one for one in free if one[0] in solution.writes][:1]))
+    return [*texts, *([(len(solution.ops) - 1, "")] if last.do == "answer" and " " in str(last.value).strip() else [])]
 
 
 def _told_of_right(ctx: AuditContext, solution: ran.Solution, place: int, *, name: str) -> list[str]:
@@ -278,7 +296,8 @@ def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the first few steps, or one field, are paid less than all, if a wrong further one is."""
     solved = ran.paid(ctx, 4)
     known = [(solution, steps) for solution in solved if (steps := _alike(solution))]
-    answered = [(solution, fields) for solution in solved if (fields := fields_of(solution.ops)) is not None]
+    found = [(solution, fields) for solution in solved if (fields := fields_of(solution.ops)) is not None]
+    answered = [(solution, each) for solution, fields in found for each in (fields, *fields.inner())]
     if not known and not answered:
         raise ctx.not_checked("no solution calls one tool several times, or answers with several fields")
     yield next(filter(None, (_lone_field(ctx, *pair) for pair in answered)), None)

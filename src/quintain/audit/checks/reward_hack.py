@@ -159,29 +159,76 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
                     observed=act.said_in(shot, key)[:300], teaches="to name everything and commit to nothing",
                 )  # fmt: skip
                 return
+    yield _several(ctx)
     yield _overfull(ctx)
 
 
+def _several(ctx: AuditContext) -> Finding | None:
+    """Returns a finding for a right object between two that are wrong in one field and paid less."""
+    found = [(one, fields) for one in ran.paid(ctx, 8) if (fields := fields_of(one.ops)) and not fields.lines]
+    for (solution, fields), key in ((pair, key) for pair in found[:2] for key in pair[1].value):
+        values = [each.value[key] for _, each in found if each.value.get(key) not in (None, fields.value[key])]
+        if not values or values[0] == values[-1]:
+            continue
+        first, last = (fields.saying(fields.value | {key: value}) for value in (values[0], values[-1]))
+        text = "\n\n".join((first, fields.saying(fields.value), last))
+        ways = [(*solution.acts, answer(said)) for said in (text, first, last)]
+        ctx.count_comparisons(len(ways))
+        all_, *alone = ran.runs(ctx, solution, ways)
+        if ran.pays(solution, all_) and not any(ran.pays(solution, run) for run in alone):
+            # An object that is worth something alone is not passed over for its form.
+            is_read = all(run.score for run in alone) and not _TRIES.search(solution.prompt)
+            return ran.paid_unlike(
+                ctx, "a reply gives several answers, and the best of them is paid",
+                *(solves(solution.task, way) for way in (*ways, *ways[1:])), full=solution.full,
+                paid=("full", "less", "less", *("some" if is_read else "less",) * 2), observed=text[:300],
+                expected=f"less than {solution.full:g}: the right one is neither the first nor the last",
+                teaches="to answer often and commit to nothing", at_most="proven" if is_read else "likely",
+            )  # fmt: skip
+    return None
+
+
+_TRIES = re.compile(r"\b(attempts?|tries|guess\w*|candidates?|alternatives?|best|any of)\b", re.IGNORECASE)
+"""Words by which a task may take several answers."""
+
+
 def _overfull(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for a list of an answer that may also hold the entries of other tasks."""
-    answered = [(one, fields.value, fields) for one in ran.paid(ctx, 24) if (fields := fields_of(one.ops)) is not None]
-    lists = [(one, fields, key, own) for one, value, fields in answered for key, own in value.items() if is_list(own)]
-    for solution, fields, key, own in lists:
-        entries = [entry for _, _, name, many in lists if name == key for entry in many if isinstance(entry, str)]
+    """Returns a finding for a list that may also hold the entries of other tasks."""
+    lists = [(one, *each) for one in ran.paid(ctx, 24) for each in _lists(one)]
+    for solution, place, key, own, at_most in lists:
+        entries = [entry for *_, name, many, _ in lists if name == key for entry in many if isinstance(entry, str)]
         others = [entry for entry in dict.fromkeys(entries) if entry not in f"{own} {solution.prompt}"][:16]
-        given = [fields.saying(fields.value | {key: many}) for many in ([*own, *others], others)]
-        ways = [(*solution.acts, answer(text)) for text in given] if len(others) >= _LEAST else []
+        many = [[*own, *others], others] if len(others) >= _LEAST else []
+        ways = [_giving(solution, place, {key: entries}) for entries in many]
         ctx.count_comparisons(len(ways))
         tried = ran.runs(ctx, solution, ways)
         if [run.score is not None and ran.pays(solution, run) for run in tried] == [True, False]:
             return ran.paid_unlike(
                 ctx, f"{key} may list everything that is right in some task, and is paid in full",
                 *(solves(solution.task, way) for way in ways), paid=("full", "less"), full=solution.full,
-                expected=f"less than {solution.full:g}: only {own} is right", observed=given[0][:300],
-                teaches="to name everything and commit to nothing",
-                at_most="likely" if SPARE.search(solution.prompt) else "proven",
+                expected=f"less than {solution.full:g}: only {own} is right", observed=str(many[0])[:300],
+                teaches="to name everything and commit to nothing", at_most=at_most,
             )  # fmt: skip
     return None
+
+
+def _lists(solution: ran.Solution) -> Iterator[tuple[int, str, list[Any], str]]:
+    """Yields place, name and entries of lists of an answer and of calls asked for "exactly", and what is certain."""
+    ops, prompt, fields = solution.ops, solution.prompt, fields_of(solution.ops)
+    at_most = "likely" if SPARE.search(prompt) else "proven"
+    given = [(len(ops) - 1, *item, at_most) for item in fields.value.items()] if fields else []
+    for place in solution.writes:
+        if re.search(rf"(?i)\b{act.words(ops[place].name)[0]} (exactly|only)\b(?! as)", prompt):
+            given += [(place, *item, "proven") for item in ops[place].value.items()]
+    yield from (one for one in given if is_list(one[2]))
+
+
+def _giving(solution: ran.Solution, place: int, given: dict[str, Any]) -> tuple[Op, ...]:
+    """Returns the solution with other fields, without ops that fail in it, such as a word after the end."""
+    op, fields = solution.ops[place], fields_of(solution.ops)
+    said = {"": fields.saying(fields.value | given)} if fields and op.do == "answer" else given
+    ops = act.replaced(solution.ops, place, act.giving(op, **said))
+    return tuple(op for at, op in enumerate(ops) if at not in solution.errors)
 
 
 def _saying(solution: ran.Solution) -> tuple[int, str] | None:
