@@ -17,11 +17,11 @@ from quintain.audit.facts.variations import NOWHERE, Variation, changed, missing
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import OpResult, Probe, Record
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_told import called
-from ._drift_words import SAYS, show, text_of
+from ._drift_words import SAYS, rows_of, show, text_of
 
 MAX_FINDINGS = 6
 """Findings; more of them say nothing new."""
@@ -134,6 +134,23 @@ def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
     names = [[mentions(row, name) for row in many] for (name, _), many in zip(seen, rows, strict=True)]
     is_one = rows[0] == rows[1] and rows[2] != rows[3] and all(form == forms[0] for form in forms)
     return is_one and len(forms[0]) == 1 and not any(names[0] + names[1]) and all(names[2] + names[3])
+
+
+@relation
+def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two words that mean nothing do what a third value does, and each of the others does something else.
+
+    A call that changes nothing gives rows, of which the other values choose some.
+    """
+    name, is_read = evidence.data
+    made = [json.dumps(list((_changes(record) or {}).items()), default=str) for record in records]
+    said = [text_of(record.at("call")) for record in records]
+    words = [str(called(record).value.get(name) or "?") for record in records]
+    done = [f"{one} {two}".replace(word, "?") for one, two, word in zip(said, made, words, strict=True)]
+    if any(record.at("call").is_error for record in records) or len({*done[:3]}) > 1 or done[0] in done[3:]:
+        return False
+    rows = [rows_of(record.at("call").value) or [] for record in records]
+    return all(one and len(one) < len(rows[0]) and all(row in rows[0] for row in one) for one in rows[3:]) or not is_read
 
 
 @relation
@@ -263,10 +280,11 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
         tries += [(answered, pair)] if is_named and answered(seen, Evidence("")) else []
         if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
             tries += [(answered, (*pair, *refusing))]
+    tries += [(stands_in, probes) for probes in _stand_ins(ctx, variation)]
     if not good.changes and len(quartet := _quartet(ctx, variation)) == 4:
         tries += [(falls_back, quartet)]
     for law, probes in tries:
-        data = name if law is falls_back else names
+        data = name if law is falls_back else [name, not good.changes] if law is stands_in else names
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
                 ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
@@ -292,6 +310,48 @@ def _quartet(ctx: AuditContext, variation: Variation) -> list[Probe]:
     other = [one for one in every if one.kind == "unknown" and one.good == variation.good and one.op != variation.op]
     good = {str(one.arguments[name]): one for one in every if one.kind == "good" and len(str(one.good[name])) > 3}
     return [one.probe() for one in (variation, *other[:1], *list(good.values())[:2])]
+
+
+_FALLS = re.compile(
+    r"default|otherwise|\belse\b|unless|ignor|fall|unknown|invalid|unreadable|malformed|any other|lenien|similar|closest"
+    "|nearest|best|fuzzy|relat|recommend", re.IGNORECASE
+)  # fmt: skip
+"""Words of a tool that says what a value that means nothing does."""
+
+
+def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]:
+    """Yields calls with two words that mean nothing, one with what they may stand for, and some with other values.
+
+    The words may stand for the value of a solution, where the description names it and another one; for the time 00:00
+    where no text of the world has the good one; or, in a list, for no argument.
+    """
+    tool, name, good = variation.tool, variation.name, variation.good.get(variation.name)
+    text = f"{tool.description} {tool.properties[name].get('description')}"
+    own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
+    own = [one for one in own if one.base_state is variation.base_state and one.works]
+    strange = [one.op for one in own if one.kind == "unknown"][-2:]
+    if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
+        return
+    head, usual = variation.base_state.head, [one.op for one in own if one.kind in ("good", "legal")]
+    if not own[0].changes:
+        whole = [op for op in usual if not op.value.get(name)] if name not in tool.required else []
+        plans = [(head, op, [one for one in usual if one.value.get(name)]) for op in whole[:1]]
+    elif re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good):
+        zero = call(tool.name, variation.arguments | {name: re.sub(r"\d", "0", good)})
+        plans = [(head, zero, usual)] if good not in variation.base_state.texts else []
+    else:
+        known = {str(one.op.value.get(name)): one for one in ctx.discovery.of(tool.name)}
+        told = re.findall(r"\w[\w.-]*\w", text)
+        known = {word: one for word, one in known.items() if word in told}
+        plans = [
+            ((reset(one.task), *one.before), one.op, [call(tool.name, one.op.value | {name: word}) for word in known])
+            for one in known.values()
+        ]
+    for start, twin, others in plans:
+        words = [*strange, twin, *[op for op in others if op.value != twin.value][:2]]
+        ops = [call(tool.name, twin.value | {name: op.value[name]}) if name in op.value else op for op in words]
+        if len(ops) > 3:
+            yield [Probe((*start, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look"))) for op in ops]
 
 
 def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:

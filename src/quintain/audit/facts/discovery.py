@@ -290,7 +290,7 @@ def _midst(
 
 
 def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
-    """Returns the top-level names that 8 of 10 calls of at least five different tools change.
+    """Returns the top-level names that 8 of 10 calls and 8 of 10 tools change, of at least five tools.
 
     Where contracts are declared, also those that all calls of two or more tools change and that no contract names.
     """
@@ -298,7 +298,9 @@ def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]
     tops = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
     counts = Counter(name for some in tops for name in some)
     tools = len({one.op.name for one in seen})
-    found = {name for name, count in counts.items() if tools >= 5 and count >= 0.8 * len(seen)}
+    users = Counter(top for top, _ in {(top, one.op.name) for one, some in zip(seen, tops, strict=True) for top in some})
+    most = {name for name, count in counts.items() if users[name] >= 0.8 * tools and count >= 0.8 * len(seen)}
+    found = most if tools >= 5 else set[str]()
     if ctx.declared and tools >= 2:
         names = [name for contract in ctx.about.contracts.values() for name in contract.names]
         found |= {top for top, count in counts.items() if count == len(seen) and not is_named(top, names)}
