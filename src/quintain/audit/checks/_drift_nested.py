@@ -1,7 +1,7 @@
-"""Checks that a narrower query returns a subset of a wider one, and that an unreadable query finds nothing.
+"""Checks that an unreadable query finds nothing, and that a text which is searched for is no pattern.
 
-The right rows need not be known: "at least 8" cannot show a row that "at least 4" leaves out, nor a longer word a row
-that a part of it does not find.
+The right rows need not be known: what a text finds depends on the order of its letters, what a class of a regular
+expression finds does not.
 """
 
 from __future__ import annotations
@@ -92,3 +92,41 @@ def _equal(ctx: AuditContext, known: KnownCall) -> dict[str, tuple[Op, Op]]:
                 found[name] = (call(tool.name, given), other_op)
                 break
     return found
+
+
+# --- texts that are searched for ---
+
+_PATTERNS = re.compile(r"reg.?ex|regular|pattern|glob|wildcard|syntax|operator|grep|express|bracket", re.IGNORECASE)
+_PLAIN = re.compile(r"contain|includ|substring|literal|verbatim|exact|character|phrase", re.IGNORECASE)
+
+
+@relation
+def is_class(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """In brackets a word finds more than without them, and the same backwards, though it then finds nothing without."""
+    seen = [records[0].at(mark) for mark in ("word", "call", "turned", "bare")]
+    word, in_brackets, turned, bare = (None if one.is_error else rows_of(one.value) for one in seen)
+    is_wider = word is not None and in_brackets is not None and len(in_brackets) > len(word) > 0
+    return is_wider and in_brackets == turned and bare == []
+
+
+@check("x.texts_are_no_patterns", "action_drift", needs=("tools", "call", "tasks"), value=40)
+def patterns(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a search which promises no patterns finds the text that it is given."""
+    good = [one for one in ctx.variations.all if one.kind == "good" and not one.changes and rows_of(one.seen.value)]
+    for one, name, value in [(one, *item) for one in good for item in one.arguments.items()]:
+        text = f"{one.tool.name} {one.tool.description} {one.tool.properties.get(name)}"
+        word = max(re.findall(r"[^\W\d_]{3,}", str(value)), key=len, default="")
+        if not isinstance(value, str) or not word or _PATTERNS.search(text):
+            continue
+        texts = {"word": word, "call": f"[{word}]", "turned": f"[{word[::-1]}]", "bare": word[::-1]}
+        ops = [call(one.tool.name, one.arguments | {name: given}, mark=mark) for mark, given in texts.items()]
+        probe = Probe((*one.base_state.head, *ops))
+        ctx.count_comparisons()
+        if is_class([ctx.play_probe(probe)], Evidence("")):
+            yield show(
+                ctx, f"{one.tool.name} takes the text in {name} for a regular expression", is_class, probe,
+                marks=tuple(texts), severity="error" if _PLAIN.search(text) else "warning",
+                expected=f"what has the text [{word}]", observed=f"what has one of the letters of {word}",
+                teaches="a syntax that the described tool does not have",
+            )  # fmt: skip
+            return
