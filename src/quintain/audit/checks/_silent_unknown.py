@@ -142,15 +142,14 @@ def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
 
     A call that changes nothing gives rows, of which the other values choose some.
     """
-    name, is_read = evidence.data
-    made = [json.dumps(list((_changes(record) or {}).items()), default=str) for record in records]
-    said = [text_of(record.at("call")) for record in records]
-    words = [str(called(record).value.get(name) or "?") for record in records]
-    done = [f"{one} {two}".replace(word, "?") for one, two, word in zip(said, made, words, strict=True)]
+    words = [str(called(record).value.get(evidence.data) or "?") for record in records]
+    done = [f"{text_of(record.at('call'))} {_changes(record)}" for record in records]
+    done = [one.replace(word, "?") for one, word in zip(done, words, strict=True)]
     if any(record.at("call").is_error for record in records) or len({*done[:3]}) > 1 or done[0] in done[3:]:
         return False
-    rows = [rows_of(record.at("call").value) or [] for record in records]
-    return all(one and len(one) < len(rows[0]) and all(row in rows[0] for row in one) for one in rows[3:]) or not is_read
+    whole, *parts = (rows_of(record.at("call").value) or [] for record in records[2:])
+    are_parts = all(one and len(one) < len(whole) and all(row in whole for row in one) for one in parts)
+    return are_parts or bool(_changes(records[0]))
 
 
 @relation
@@ -284,7 +283,7 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     if not good.changes and len(quartet := _quartet(ctx, variation)) == 4:
         tries += [(falls_back, quartet)]
     for law, probes in tries:
-        data = name if law is falls_back else [name, not good.changes] if law is stands_in else names
+        data = name if law in (falls_back, stands_in) else names
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
                 ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
@@ -294,10 +293,11 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     return None
 
 
-_FREE = re.compile(
-    r"search|find|filter|quer|match|nearest|closest|default|otherwise|\belse\b|latest|current|unless|similar|relat"
-    "|recommend", re.IGNORECASE
+_FALLS = re.compile(
+    r"default|otherwise|\belse\b|unless|ignor|fall|unknown|invalid|unreadable|malformed|any other|latest|current|lenien"
+    "|similar|closest|nearest|best|fuzzy|relat|recommend", re.IGNORECASE
 )  # fmt: skip
+_FREE = re.compile(rf"{_FALLS.pattern}|search|find|filter|quer|match", re.IGNORECASE)
 """Words of a tool that may show other things than those that are asked for."""
 
 
@@ -312,13 +312,6 @@ def _quartet(ctx: AuditContext, variation: Variation) -> list[Probe]:
     return [one.probe() for one in (variation, *other[:1], *list(good.values())[:2])]
 
 
-_FALLS = re.compile(
-    r"default|otherwise|\belse\b|unless|ignor|fall|unknown|invalid|unreadable|malformed|any other|lenien|similar|closest"
-    "|nearest|best|fuzzy|relat|recommend", re.IGNORECASE
-)  # fmt: skip
-"""Words of a tool that says what a value that means nothing does."""
-
-
 def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]:
     """Yields calls with two words that mean nothing, one with what they may stand for, and some with other values.
 
@@ -328,30 +321,24 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
     tool, name, good = variation.tool, variation.name, variation.good.get(variation.name)
     text = f"{tool.description} {tool.properties[name].get('description')}"
     own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
-    own = [one for one in own if one.base_state is variation.base_state and one.works]
-    strange = [one.op for one in own if one.kind == "unknown"][-2:]
+    strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
+    usual = [{name: one.arguments[name]} for one in own if one.kind != "unknown" and one.works and one.arguments.get(name)]
     if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
         return
-    head, usual = variation.base_state.head, [one.op for one in own if one.kind in ("good", "legal")]
+    plans = [(variation.base_state.head, variation.good, {name: re.sub(r"\d", "0", good)}, usual)]
     if not own[0].changes:
-        whole = [op for op in usual if not op.value.get(name)] if name not in tool.required else []
-        plans = [(head, op, [one for one in usual if one.value.get(name)]) for op in whole[:1]]
-    elif re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good):
-        zero = call(tool.name, variation.arguments | {name: re.sub(r"\d", "0", good)})
-        plans = [(head, zero, usual)] if good not in variation.base_state.texts else []
-    else:
-        known = {str(one.op.value.get(name)): one for one in ctx.discovery.of(tool.name)}
+        rest = {key: value for key, value in variation.good.items() if key != name}
+        plans = [(variation.base_state.head, rest, {}, usual)] if name not in tool.required else []
+    elif not re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good) or good in variation.base_state.texts:
         told = re.findall(r"\w[\w.-]*\w", text)
-        known = {word: one for word, one in known.items() if word in told}
-        plans = [
-            ((reset(one.task), *one.before), one.op, [call(tool.name, one.op.value | {name: word}) for word in known])
-            for one in known.values()
-        ]
-    for start, twin, others in plans:
-        words = [*strange, twin, *[op for op in others if op.value != twin.value][:2]]
-        ops = [call(tool.name, twin.value | {name: op.value[name]}) if name in op.value else op for op in words]
+        known = {one.op.value.get(name): one for one in ctx.discovery.of(tool.name) if one.op.value.get(name) in told}
+        usual = [{name: word} for word in known]
+        plans = [((reset(one.task), *one.before), one.op.value, {name: word}, usual) for word, one in known.items()]
+    for start, given, twin, others in plans:
+        words = [*strange, twin, *[one for one in others if one != twin][:2]]
+        ops = [call(tool.name, given | word, mark="call") for word in words]
         if len(ops) > 3:
-            yield [Probe((*start, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look"))) for op in ops]
+            yield [Probe((*start, Op("changes", mark="was"), op, Op("changes", mark="look"))) for op in ops]
 
 
 def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:
