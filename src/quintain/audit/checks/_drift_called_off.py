@@ -49,7 +49,7 @@ def called_off(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _pairs(ctx: AuditContext) -> Iterator[tuple[Variation, Op]]:
-    """Yields a call that makes something with an id, as answered or as the key of a new row, and the one to cancel it."""
+    """Yields a call that makes something with an id, and one that cancels it; a new row's key is an id, too."""
     calls_off = {one.op.name: one.op for one in ctx.discovery.calls if _CALLS_OFF & set(words(one.op.name))}
     for op in calls_off.values():
         spec = spec_of(ctx, op)

@@ -1,4 +1,4 @@
-"""Checks that an unreadable query finds nothing, and that a text which is searched for is no pattern.
+"""Checks that an unreadable query finds nothing, and that searches take a text for itself.
 
 The right rows need not be known: what a text finds depends on the order of its letters, what a class of a regular
 expression finds does not.
@@ -28,12 +28,9 @@ GARBAGE = ("zzz-wrong", "9999-99-99", "#")
 
 def _lists(ctx: AuditContext) -> list[KnownCall]:
     """One call of each reading tool that gives rows, the longest."""
-    best: dict[str, tuple[int, KnownCall]] = {}
-    for known in ctx.discovery.reads():
-        count = len(rows_of(known.seen.value) or ())
-        if count > best.get(known.op.name, (0,))[0] and not known.writes:
-            best[known.op.name] = (count, known)
-    return [known for _, known in best.values()][:40]
+    known = sorted(ctx.discovery.reads(), key=lambda one: -len(rows_of(one.seen.value) or ()))
+    best = {one.op.name: one for one in reversed(known) if rows_of(one.seen.value) and not one.writes}
+    return list(best.values())[:40]
 
 
 @relation
@@ -104,28 +101,25 @@ _PLAIN = re.compile(r"contain|includ|substring|literal|verbatim|exact|character|
 def is_class(records: Sequence[Record], _evidence: Evidence) -> bool:
     """In brackets a word finds more than without them, and the same backwards, though it then finds nothing without."""
     seen = [records[0].at(mark) for mark in ("word", "call", "turned", "bare")]
-    word, in_brackets, turned, bare = (None if one.is_error else rows_of(one.value) for one in seen)
-    is_wider = word is not None and in_brackets is not None and len(in_brackets) > len(word) > 0
-    return is_wider and in_brackets == turned and bare == []
+    word, many, turned, bare = ([] if one.is_error else rows_of(one.value) or [] for one in seen)
+    return many == turned and len(many) > len(word) > 0 and not bare
 
 
 @check("x.texts_are_no_patterns", "action_drift", needs=("tools", "call", "tasks"), value=40)
 def patterns(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a search which promises no patterns finds the text that it is given."""
     good = [one for one in ctx.variations.all if one.kind == "good" and not one.changes and rows_of(one.seen.value)]
-    for one, name, value in [(one, *item) for one in good for item in one.arguments.items()]:
-        text = f"{one.tool.name} {one.tool.description} {one.tool.properties.get(name)}"
+    good = [one for one in good if not _PATTERNS.search(str(one.tool))]
+    for base, name, value in [(one, *item) for one in good for item in one.arguments.items()]:
         word = max(re.findall(r"[^\W\d_]{3,}", str(value)), key=len, default="")
-        if not isinstance(value, str) or not word or _PATTERNS.search(text):
-            continue
         texts = {"word": word, "call": f"[{word}]", "turned": f"[{word[::-1]}]", "bare": word[::-1]}
-        ops = [call(one.tool.name, one.arguments | {name: given}, mark=mark) for mark, given in texts.items()]
-        probe = Probe((*one.base_state.head, *ops))
+        ops = [call(base.tool.name, base.arguments | {name: text}, mark=mark) for mark, text in texts.items()]
+        probe = Probe((*base.base_state.head, *ops))
         ctx.count_comparisons()
-        if is_class([ctx.play_probe(probe)], Evidence("")):
+        if word and isinstance(value, str) and is_class([ctx.play_probe(probe)], Evidence("")):
             yield show(
-                ctx, f"{one.tool.name} takes the text in {name} for a regular expression", is_class, probe,
-                marks=tuple(texts), severity="error" if _PLAIN.search(text) else "warning",
+                ctx, f"{base.tool.name} takes the text in {name} for a regular expression", is_class, probe,
+                marks=tuple(texts), severity="error" if _PLAIN.search(str(base.tool)) else "warning",
                 expected=f"what has the text [{word}]", observed=f"what has one of the letters of {word}",
                 teaches="a syntax that the described tool does not have",
             )  # fmt: skip

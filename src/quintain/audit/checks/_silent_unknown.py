@@ -54,11 +54,6 @@ def _is_key(variation: Variation, column: str) -> bool:
     return field in ("#", "id") or (is_distinct and variation.name in (field, f"{table}_{field}"))
 
 
-def _is_entry(variation: Variation) -> bool:
-    """True if each value that works is a key of a plain dict, or an entry of a list of texts."""
-    return any(column.endswith("/##") for column in _columns(variation))
-
-
 def _counts(value: Any) -> bool:
     """True if nothing but zero is said about a thing: so many there are of what does not exist."""
     value = parsed(value)
@@ -91,7 +86,7 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @relation
 def left_blank(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The unknown name is answered with the fields of the good one, three texts at least, and all of them are empty."""
+    """The unknown name is answered with the good one's fields, three texts at least, and all are empty."""
     got, good = (parsed(record.at("call").value) for record in records)
     is_form = is_dict(got) and is_dict(good) and got.keys() == good.keys()
     return is_form and not any(got.values()) and any(good.values()) and list(got.values()).count("") > 2
@@ -145,11 +140,10 @@ def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
     words = [str(called(record).value.get(evidence.data) or "?") for record in records]
     done = [f"{text_of(record.at('call'))} {_changes(record)}" for record in records]
     done = [one.replace(word, "?") for one, word in zip(done, words, strict=True)]
-    if any(record.at("call").is_error for record in records) or len({*done[:3]}) > 1 or done[0] in done[3:]:
-        return False
+    is_one = len({*done[:3]}) == 1 and done[0] not in done[3:] and not any(one.at("call").is_error for one in records)
     whole, *parts = (rows_of(record.at("call").value) or [] for record in records[2:])
     are_parts = all(one and len(one) < len(whole) and all(row in whole for row in one) for one in parts)
-    return are_parts or bool(_changes(records[0]))
+    return is_one and (are_parts or bool(_changes(records[0])))
 
 
 @relation
@@ -274,7 +268,8 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
             tries += [(dangles, (*pair, *refusing))]
     elif name in tool.required and (looks or not _CREATES.search(f"{tool.name.replace('_', ' ')}. {tool.description}")):
         seen = [Record((one.op.marked("call"),), (one.seen,)) for one in (variation, good)]
-        is_entry = _is_entry(variation) and _informs(ctx, variation) and not _counts(variation.seen.value)
+        is_key = any(column.endswith("/##") for column in _columns(variation))  # Or an entry of a list of texts.
+        is_entry = is_key and _informs(ctx, variation) and not _counts(variation.seen.value)
         is_named = is_name(variation) or is_entry
         tries += [(answered, pair)] if is_named and answered(seen, Evidence("")) else []
         if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
@@ -315,14 +310,15 @@ def _quartet(ctx: AuditContext, variation: Variation) -> list[Probe]:
 def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]:
     """Yields calls with two words that mean nothing, one with what they may stand for, and some with other values.
 
-    The words may stand for the value of a solution, where the description names it and another one; for the time 00:00
-    where no text of the world has the good one; or, in a list, for no argument.
+    The words may stand for the value of a solution, where the description names it and another one. In a list they may
+    stand for no argument, else for the time 00:00 where no text of the world has the good one.
     """
     tool, name, good = variation.tool, variation.name, variation.good.get(variation.name)
     text = f"{tool.description} {tool.properties[name].get('description')}"
     own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
     strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
-    usual = [{name: one.arguments[name]} for one in own if one.kind != "unknown" and one.works and one.arguments.get(name)]
+    values = [one.arguments.get(name) for one in own if one.kind != "unknown" and one.works]
+    usual = [{name: value} for value in values if value]
     if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
         return
     plans = [(variation.base_state.head, variation.good, {name: re.sub(r"\d", "0", good)}, usual)]
@@ -330,8 +326,8 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
         rest = {key: value for key, value in variation.good.items() if key != name}
         plans = [(variation.base_state.head, rest, {}, usual)] if name not in tool.required else []
     elif not re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good) or good in variation.base_state.texts:
-        told = re.findall(r"\w[\w.-]*\w", text)
-        known = {one.op.value.get(name): one for one in ctx.discovery.of(tool.name) if one.op.value.get(name) in told}
+        known = {str(one.op.value.get(name)): one for one in ctx.discovery.of(tool.name)}
+        known = {word: known[word] for word in re.findall(r"\w[\w.-]*\w", text) if word in known}
         usual = [{name: word} for word in known]
         plans = [((reset(one.task), *one.before), one.op.value, {name: word}, usual) for word, one in known.items()]
     for start, given, twin, others in plans:
@@ -358,11 +354,11 @@ def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """True if every change by this tool mentions the argument, where the named thing exists."""
-    there = variation.base_state.texts
-    stated: list[bool] = []
-    for one in ctx.variations.of(variation.tool.name):
-        value = one.arguments.get(variation.name)
-        fits = one.works and one.kind in ("good", "legal") and one.name in ("", variation.name) and one.changes
-        if fits and isinstance(value, str) and (value in there or one.kind == "good") and len(value.strip()) > 1:
-            stated.append(mentions(one.changes, value))
+    there, name = variation.base_state.texts, variation.name
+    tried = [
+        one for one in ctx.variations.of(variation.tool.name) if one.works and one.name in ("", name) and one.changes
+    ]
+    known = [one for one in tried if one.kind == "good" or (one.kind == "legal" and one.arguments.get(name) in there)]
+    pairs = [(one.changes, one.arguments.get(name)) for one in known]
+    stated = [mentions(made, value) for made, value in pairs if isinstance(value, str) and len(value.strip()) > 1]
     return bool(stated) and all(stated)

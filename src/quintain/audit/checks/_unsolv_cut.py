@@ -59,9 +59,9 @@ def ends_early(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _parted(records: Sequence[Record], boiler: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Returns the records with a cut text that lack a name in a field in which no other lacks one, and the others.
+    """Returns records with a cut text that lack a name in a field where no other does, and the others.
 
-    Others are like it: their solutions use the same tools.
+    The solutions of others use the same tools.
     """
     texts: defaultdict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, record in enumerate(records):

@@ -298,9 +298,10 @@ def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]
     tops = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
     counts = Counter(name for some in tops for name in some)
     tools = len({one.op.name for one in seen})
-    users = Counter(top for top, _ in {(top, one.op.name) for one, some in zip(seen, tops, strict=True) for top in some})
-    most = {name for name, count in counts.items() if users[name] >= 0.8 * tools and count >= 0.8 * len(seen)}
-    found = most if tools >= 5 else set[str]()
+    pairs = {(top, one.op.name) for one, some in zip(seen, tops, strict=True) for top in some}
+    users = Counter(top for top, _ in pairs)
+    usual = {name for name, count in counts.items() if min(users[name] / tools, count / len(seen)) >= 0.8}
+    found = usual if tools >= 5 else set[str]()
     if ctx.declared and tools >= 2:
         names = [name for contract in ctx.about.contracts.values() for name in contract.names]
         found |= {top for top, count in counts.items() if count == len(seen) and not is_named(top, names)}
