@@ -45,7 +45,7 @@ def slow(*row: str) -> Any:
         slow("unseen_d/subtitles", "env_lenient_times", "x.unknown_names"),  # a time that stands for 00:00
         slow("unseen_d/tremors", "env_any_date", "x.unknown_names"),  # a date that stands for none
         slow("unseen_d/seedbank", "env_ghost_parcel", "x.called_off"),  # a plan that no solution cancels
-        slow("unseen_d/subtitles", "env_pattern_search", "x.texts_are_no_patterns"),  # a text that is a class of letters
+        slow("unseen_d/subtitles", "env_pattern_search", "x.texts_are_no_patterns"),  # a class of letters
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -105,9 +105,7 @@ def negative(got: Any, good: Any) -> bool:
 def empty(value: Any) -> bool:
     """Nothing at all: null, an empty list or dict, or a dict of only nulls and empty lists."""
     value = parsed(value)
-    if is_dict(value):
-        return all(item is None or item in ([], {}) for item in value.values())
-    return value is None or value == []
+    return all(item in (None, [], {}) for item in value.values()) if is_dict(value) else value in (None, [])
 
 
 def _keys(value: Any) -> Any:
@@ -135,15 +133,17 @@ def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
 def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two words that mean nothing do what a third value does, and each of the others does something else.
 
-    A call that changes nothing gives rows, of which the other values choose some.
+    A call that changes nothing gives rows, of which the other values choose some. Two values of a parameter that leaves
+    rows out would show all of them, one or the other.
     """
     words = [str(called(record).value.get(evidence.data) or "?") for record in records]
     done = [f"{text_of(record.at('call'))} {_changes(record)}" for record in records]
     done = [one.replace(word, "?") for one, word in zip(done, words, strict=True)]
     is_one = len({*done[:3]}) == 1 and done[0] not in done[3:] and not any(one.at("call").is_error for one in records)
     whole, *parts = (rows_of(record.at("call").value) or [] for record in records[2:])
-    are_parts = all(one and len(one) < len(whole) and all(row in whole for row in one) for one in parts)
-    return is_one and (are_parts or bool(_changes(records[0])))
+    rows = [row for part in parts for row in part if row in whole]
+    are_parts = len(parts) > 1 and all(parts) and len(rows) == sum(map(len, parts))
+    return is_one and (bool(_changes(records[0])) or (are_parts and any(row not in rows for row in whole)))
 
 
 @relation
@@ -290,7 +290,8 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
 
 _FALLS = re.compile(
     r"default|otherwise|\belse\b|unless|ignor|fall|unknown|invalid|unreadable|malformed|any other|latest|current|lenien"
-    "|similar|closest|nearest|best|fuzzy|relat|recommend", re.IGNORECASE
+    "|similar|closest|nearest|best|fuzzy|relat|recommend|relevan|rank|suggest|semantic|exclu|except|without|omit|skip"
+    "|hide|besides", re.IGNORECASE
 )  # fmt: skip
 _FREE = re.compile(rf"{_FALLS.pattern}|search|find|filter|quer|match", re.IGNORECASE)
 """Words of a tool that may show other things than those that are asked for."""
@@ -314,7 +315,7 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
     stand for no argument, else for the time 00:00 where no text of the world has the good one.
     """
     tool, name, good = variation.tool, variation.name, variation.good.get(variation.name)
-    text = f"{tool.description} {tool.properties[name].get('description')}"
+    text = f"{name} {tool.description} {tool.properties[name].get('description')}"
     own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
     strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
     values = [one.arguments.get(name) for one in own if one.kind != "unknown" and one.works]
@@ -324,7 +325,7 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
     plans = [(variation.base_state.head, variation.good, {name: re.sub(r"\d", "0", good)}, usual)]
     if not own[0].changes:
         rest = {key: value for key, value in variation.good.items() if key != name}
-        plans = [(variation.base_state.head, rest, {}, usual)] if name not in tool.required else []
+        plans = [(variation.base_state.head, rest, dict[str, Any](), usual)] if name not in tool.required else []
     elif not re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good) or good in variation.base_state.texts:
         known = {str(one.op.value.get(name)): one for one in ctx.discovery.of(tool.name)}
         known = {word: known[word] for word in re.findall(r"\w[\w.-]*\w", text) if word in known}
