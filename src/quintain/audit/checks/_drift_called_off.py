@@ -49,18 +49,18 @@ def called_off(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _pairs(ctx: AuditContext) -> Iterator[tuple[Variation, Op]]:
-    """Yields a call that makes something with an id, and the call that cancels it."""
-    for off in [one for one in ctx.discovery.calls if _CALLS_OFF & set(words(one.op.name))]:
-        tool = spec_of(ctx, off.op)
-        makers = [one for one in ctx.discovery.calls if one.task == off.task and one.op in off.before]
-        for maker in makers if tool and not _EXCUSED.search(tool.description) else ():
-            made = _id(maker.seen)
-            has_form = isinstance(made, str) and any(map(str.isdigit, made))
-            alike = [key for key, value in off.op.value.items() if has_form and form(value) == form(made)]
-            key = next((key for key, value in off.op.value.items() if value == made), alike[0] if alike else "")
-            plans = [one for one in ctx.variations.of(maker.op.name) if one.works and one.kind in ("good", "legal")]
-            for plan in plans[:_MAX_PLANS] if key else ():
-                yield plan, call(off.op.name, off.op.value | {key: _id(plan.seen)}, mark="off")
+    """Yields a call that makes something with an id, and one that cancels it; a new row's key is an id, too."""
+    calls_off = {one.op.name: one.op for one in ctx.discovery.calls if _CALLS_OFF & set(words(one.op.name))}
+    for op in calls_off.values():
+        spec = spec_of(ctx, op)
+        for tool in ctx.about.tools if spec and not _EXCUSED.search(spec.description) else ():
+            plans = [one for one in ctx.variations.of(tool.name) if one.works and one.kind in ("good", "legal")]
+            for plan in plans[:_MAX_PLANS]:
+                made = [_id(plan.seen), *sorted(plan.made)]
+                ids = [one for one in made if isinstance(one, str) and any(map(str.isdigit, one))]
+                like = {key: one for key, value in op.value.items() for one in ids if form(value) == form(one)}
+                same = {key: made[0] for key, value in op.value.items() if value == made[0]}
+                yield from [(plan, call(op.name, op.value | like | same, mark="off"))] if like or same else []
 
 
 def _id(seen: OpResult) -> Any:
@@ -74,7 +74,10 @@ def _sessions(plan: Variation, off: Op) -> list[Probe]:
 
 @relation
 def happens(records: Sequence[Record], evidence: Evidence) -> bool:
-    """True if what the first call of two sessions gave is set or told later, in the cancelled session, too."""
+    """True if what the first call of two sessions gave is set or told later, in the cancelled session, too.
+
+    Or time alone changes what that call had changed and the cancelling one took back, as without it.
+    """
     looks = [record.at(mark) for record in records for mark in ("before", "after")]
     if records[0].at("off").is_error or not all(look.fine for look in looks):
         return False
@@ -85,6 +88,7 @@ def happens(records: Sequence[Record], evidence: Evidence) -> bool:
         told, without = str(last[0]), str(last[2])
         texts = [one for one in evidence.data.values() if isinstance(one, str) and len(one) > 2]
         is_given = last[0] in evidence.data.values() or any(one in told and one not in without for one in texts)
-        return first[0] == first[1] == first[2] and last[0] == last[1] and is_given
+        is_undone = first[0] == first[2] != first[1] and last[1] not in (first[1], last[2])
+        return last[0] == last[1] and (is_undone or (first[0] == first[1] == first[2] and is_given))
 
     return any(map(is_late, differences(never[1], on[1], evidence.volatile)))

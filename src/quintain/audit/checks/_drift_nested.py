@@ -1,7 +1,7 @@
-"""Checks that a narrower query returns a subset of a wider one, and that an unreadable query finds nothing.
+"""Checks that an unreadable query finds nothing, and that searches take a text for itself.
 
-The right rows need not be known: "at least 8" cannot show a row that "at least 4" leaves out, nor a longer word a row
-that a part of it does not find.
+The right rows need not be known: what a text finds depends on the order of its letters, what a class of a regular
+expression finds does not.
 """
 
 from __future__ import annotations
@@ -28,12 +28,9 @@ GARBAGE = ("zzz-wrong", "9999-99-99", "#")
 
 def _lists(ctx: AuditContext) -> list[KnownCall]:
     """One call of each reading tool that gives rows, the longest."""
-    best: dict[str, tuple[int, KnownCall]] = {}
-    for known in ctx.discovery.reads():
-        count = len(rows_of(known.seen.value) or ())
-        if count > best.get(known.op.name, (0,))[0] and not known.writes:
-            best[known.op.name] = (count, known)
-    return [known for _, known in best.values()][:40]
+    known = sorted(ctx.discovery.reads(), key=lambda one: -len(rows_of(one.seen.value) or ()))
+    best = {one.op.name: one for one in reversed(known) if rows_of(one.seen.value) and not one.writes}
+    return list(best.values())[:40]
 
 
 @relation
@@ -92,3 +89,38 @@ def _equal(ctx: AuditContext, known: KnownCall) -> dict[str, tuple[Op, Op]]:
                 found[name] = (call(tool.name, given), other_op)
                 break
     return found
+
+
+# --- texts that are searched for ---
+
+_PATTERNS = re.compile(r"reg.?ex|regular|pattern|glob|wildcard|syntax|operator|grep|express|bracket", re.IGNORECASE)
+_PLAIN = re.compile(r"contain|includ|substring|literal|verbatim|exact|character|phrase", re.IGNORECASE)
+
+
+@relation
+def is_class(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """In brackets a word finds more than without them, and the same backwards, though it then finds nothing without."""
+    seen = [records[0].at(mark) for mark in ("word", "call", "turned", "bare")]
+    word, many, turned, bare = ([] if one.is_error else rows_of(one.value) or [] for one in seen)
+    return many == turned and len(many) > len(word) > 0 and not bare
+
+
+@check("x.texts_are_no_patterns", "action_drift", needs=("tools", "call", "tasks"), value=40)
+def patterns(ctx: AuditContext) -> Iterator[Finding | None]:
+    """Checks that a search which promises no patterns finds the text that it is given."""
+    good = [one for one in ctx.variations.all if one.kind == "good" and not one.changes and rows_of(one.seen.value)]
+    good = [one for one in good if not _PATTERNS.search(str(one.tool))]
+    for base, name, value in [(one, *item) for one in good for item in one.arguments.items()]:
+        word = max(re.findall(r"[^\W\d_]{3,}", str(value)), key=len, default="")
+        texts = {"word": word, "call": f"[{word}]", "turned": f"[{word[::-1]}]", "bare": word[::-1]}
+        ops = [call(base.tool.name, base.arguments | {name: text}, mark=mark) for mark, text in texts.items()]
+        probe = Probe((*base.base_state.head, *ops))
+        ctx.count_comparisons()
+        if word and isinstance(value, str) and is_class([ctx.play_probe(probe)], Evidence("")):
+            yield show(
+                ctx, f"{base.tool.name} takes the text in {name} for a regular expression", is_class, probe,
+                marks=tuple(texts), severity="error" if _PLAIN.search(str(base.tool)) else "warning",
+                expected=f"what has the text [{word}]", observed=f"what has one of the letters of {word}",
+                teaches="a syntax that the described tool does not have",
+            )  # fmt: skip
+            return

@@ -17,11 +17,11 @@ from quintain.audit.facts.variations import NOWHERE, Variation, changed, missing
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import OpResult, Probe, Record
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_told import called
-from ._drift_words import SAYS, show, text_of
+from ._drift_words import SAYS, rows_of, show, text_of
 
 MAX_FINDINGS = 6
 """Findings; more of them say nothing new."""
@@ -52,11 +52,6 @@ def _is_key(variation: Variation, column: str) -> bool:
     count = len(rows) if is_list(rows) or is_dict(rows) else 0
     is_distinct = count >= 3 and len(variation.base_state.columns[column]) == count
     return field in ("#", "id") or (is_distinct and variation.name in (field, f"{table}_{field}"))
-
-
-def _is_entry(variation: Variation) -> bool:
-    """True if the good value is a key of a plain dict, or an entry of a list of texts."""
-    return any(column.endswith("/##") for column in _columns(variation))
 
 
 def _counts(value: Any) -> bool:
@@ -91,7 +86,7 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @relation
 def left_blank(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The unknown name is answered with the fields of the good one, three texts at least, all empty."""
+    """The unknown name is answered with the good one's fields, three texts at least, and all are empty."""
     got, good = (parsed(record.at("call").value) for record in records)
     is_form = is_dict(got) and is_dict(good) and got.keys() == good.keys()
     return is_form and not any(got.values()) and any(good.values()) and list(got.values()).count("") > 2
@@ -110,9 +105,7 @@ def negative(got: Any, good: Any) -> bool:
 def empty(value: Any) -> bool:
     """Nothing at all: null, an empty list or dict, or a dict of only nulls and empty lists."""
     value = parsed(value)
-    if is_dict(value):
-        return all(item is None or item in ([], {}) for item in value.values())
-    return value is None or value == []
+    return all(item in (None, [], {}) for item in value.values()) if is_dict(value) else value in (None, [])
 
 
 def _keys(value: Any) -> Any:
@@ -134,6 +127,23 @@ def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
     names = [[mentions(row, name) for row in many] for (name, _), many in zip(seen, rows, strict=True)]
     is_one = rows[0] == rows[1] and rows[2] != rows[3] and all(form == forms[0] for form in forms)
     return is_one and len(forms[0]) == 1 and not any(names[0] + names[1]) and all(names[2] + names[3])
+
+
+@relation
+def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two words that mean nothing do what a third value does, and each of the others does something else.
+
+    A call that changes nothing gives rows, of which the other values choose some. Two values of a parameter that leaves
+    rows out would show all of them, one or the other.
+    """
+    words = [str(called(record).value.get(evidence.data) or "?") for record in records]
+    done = [f"{text_of(record.at('call'))} {_changes(record)}" for record in records]
+    done = [one.replace(word, "?") for one, word in zip(done, words, strict=True)]
+    is_one = len({*done[:3]}) == 1 and done[0] not in done[3:] and not any(one.at("call").is_error for one in records)
+    whole, *parts = (rows_of(record.at("call").value) or [] for record in records[2:])
+    rows = [row for part in parts for row in part if row in whole]
+    are_parts = len(parts) > 1 and all(parts) and len(rows) == sum(map(len, parts))
+    return is_one and (bool(_changes(records[0])) or (are_parts and any(row not in rows for row in whole)))
 
 
 @relation
@@ -258,15 +268,17 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
             tries += [(dangles, (*pair, *refusing))]
     elif name in tool.required and (looks or not _CREATES.search(f"{tool.name.replace('_', ' ')}. {tool.description}")):
         seen = [Record((one.op.marked("call"),), (one.seen,)) for one in (variation, good)]
-        is_entry = _is_entry(variation) and _informs(ctx, variation) and not _counts(variation.seen.value)
+        is_key = any(column.endswith("/##") for column in _columns(variation))  # Or an entry of a list of texts.
+        is_entry = is_key and _informs(ctx, variation) and not _counts(variation.seen.value)
         is_named = is_name(variation) or is_entry
         tries += [(answered, pair)] if is_named and answered(seen, Evidence("")) else []
         if refusing and not _SEARCHES.search(f"{tool.name} {tool.description}"):
             tries += [(answered, (*pair, *refusing))]
+    tries += [(stands_in, probes) for probes in _stand_ins(ctx, variation)]
     if not good.changes and len(quartet := _quartet(ctx, variation)) == 4:
         tries += [(falls_back, quartet)]
     for law, probes in tries:
-        data = name if law is falls_back else names
+        data = name if law in (falls_back, stands_in) else names
         if law(ctx.play_all(probes), Evidence("", data=data)):
             return show(
                 ctx, said, law, *probes, data=data, expected=f"an error that names {variation.arguments[name]!r}",
@@ -276,10 +288,12 @@ def _accused(ctx: AuditContext, variation: Variation) -> Finding | None:
     return None
 
 
-_FREE = re.compile(
-    r"search|find|filter|quer|match|nearest|closest|default|otherwise|\belse\b|latest|current|unless|similar|relat"
-    "|recommend", re.IGNORECASE
+_FALLS = re.compile(
+    r"default|otherwise|\belse\b|unless|ignor|fall|unknown|invalid|unreadable|malformed|any other|latest|current|lenien"
+    "|similar|closest|nearest|best|fuzzy|relat|recommend|relevan|rank|suggest|semantic|exclu|except|without|omit|skip"
+    "|hide|besides", re.IGNORECASE
 )  # fmt: skip
+_FREE = re.compile(rf"{_FALLS.pattern}|search|find|filter|quer|match", re.IGNORECASE)
 """Words of a tool that may show other things than those that are asked for."""
 
 
@@ -292,6 +306,36 @@ def _quartet(ctx: AuditContext, variation: Variation) -> list[Probe]:
     other = [one for one in every if one.kind == "unknown" and one.good == variation.good and one.op != variation.op]
     good = {str(one.arguments[name]): one for one in every if one.kind == "good" and len(str(one.good[name])) > 3}
     return [one.probe() for one in (variation, *other[:1], *list(good.values())[:2])]
+
+
+def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]:
+    """Yields calls with two words that mean nothing, one with what they may stand for, and some with other values.
+
+    The words may stand for the value of a solution, where the description names it and another one. In a list they may
+    stand for no argument, else for the time 00:00 where no text of the world has the good one.
+    """
+    tool, name, good = variation.tool, variation.name, variation.good.get(variation.name)
+    text = f"{name} {tool.description} {tool.properties[name].get('description')}"
+    own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
+    strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
+    values = [one.arguments.get(name) for one in own if one.kind != "unknown" and one.works]
+    usual = [{name: value} for value in values if value]
+    if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
+        return
+    plans = [(variation.base_state.head, variation.good, {name: re.sub(r"\d", "0", good)}, usual)]
+    if not own[0].changes:
+        rest = {key: value for key, value in variation.good.items() if key != name}
+        plans = [(variation.base_state.head, rest, dict[str, Any](), usual)] if name not in tool.required else []
+    elif not re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good) or good in variation.base_state.texts:
+        known = {str(one.op.value.get(name)): one for one in ctx.discovery.of(tool.name)}
+        known = {word: known[word] for word in re.findall(r"\w[\w.-]*\w", text) if word in known}
+        usual = [{name: word} for word in known]
+        plans = [((reset(one.task), *one.before), one.op.value, {name: word}, usual) for word, one in known.items()]
+    for start, given, twin, others in plans:
+        words = [*strange, twin, *[one for one in others if one != twin][:2]]
+        ops = [call(tool.name, given | word, mark="call") for word in words]
+        if len(ops) > 3:
+            yield [Probe((*start, Op("changes", mark="was"), op, Op("changes", mark="look"))) for op in ops]
 
 
 def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:
@@ -311,11 +355,11 @@ def _outside(ctx: AuditContext, variation: Variation) -> Finding | None:
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """True if every change by this tool mentions the argument, where the named thing exists."""
-    there = variation.base_state.texts
-    stated: list[bool] = []
-    for one in ctx.variations.of(variation.tool.name):
-        value = one.arguments.get(variation.name)
-        fits = one.works and one.kind in ("good", "legal") and one.name in ("", variation.name) and one.changes
-        if fits and isinstance(value, str) and (value in there or one.kind == "good") and len(value.strip()) > 1:
-            stated.append(mentions(one.changes, value))
+    there, name = variation.base_state.texts, variation.name
+    tried = [
+        one for one in ctx.variations.of(variation.tool.name) if one.works and one.name in ("", name) and one.changes
+    ]
+    known = [one for one in tried if one.kind == "good" or (one.kind == "legal" and one.arguments.get(name) in there)]
+    pairs = [(one.changes, one.arguments.get(name)) for one in known]
+    stated = [mentions(made, value) for made, value in pairs if isinstance(value, str) and len(value.strip()) > 1]
     return bool(stated) and all(stated)

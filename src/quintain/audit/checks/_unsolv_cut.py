@@ -52,22 +52,28 @@ def whole_texts(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @relation
 def ends_early(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Tasks with a text of the greatest length lack names in a field of their solution; no other task does."""
+    """Tasks with a text of the greatest length lack names in a field of their solution; no other like task does."""
     cut, whole = _parted(records, evidence.data)
     return len(cut) >= _SAME and len(whole) >= _WHOLE
 
 
 def _parted(records: Sequence[Record], boiler: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Returns the records with a cut text that lack a name where no other does, and the others."""
+    """Returns records with a cut text that lack a name in a field where no other does, and the others.
+
+    The solutions of others use the same tools.
+    """
     texts: defaultdict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, record in enumerate(records):
         for source, text in _texts(record):
             texts[source][text].add(place)
     cut = {place for known in texts.values() for text in _at_limit(known) for place in known[text]}
-    lacks = [{field for field, _ in _lacks(record, boiler)} for record in records]
-    whole = [place for place in range(len(records)) if place not in cut]
-    unsure = {field for place in whole for field in lacks[place]}
-    return [place for place in sorted(cut) if lacks[place] - unsure], whole
+    tools = [frozenset(op.name for op in record.ops[1:]) for record in records]
+    lacks = [{(tools[place], field) for field, _ in _lacks(one, boiler)} for place, one in enumerate(records)]
+    others = [place for place in range(len(records)) if place not in cut]
+    unsure = {field for place in others for field in lacks[place]}
+    found = [place for place in sorted(cut) if lacks[place] - unsure]
+    kinds = {tools[place] for place in found if [tools[other] for other in others].count(tools[place]) >= _WHOLE}
+    return [at for at in found if tools[at] in kinds], [at for at in others if tools[at] in kinds]
 
 
 def _at_limit(texts: dict[str, set[int]]) -> list[str]:

@@ -20,6 +20,7 @@ from quintain.audit.kernel.registry import Relation, relation
 
 from . import _drift_words as word
 from ._drift_called_off import called_off
+from ._drift_nested import patterns
 from ._drift_numbers import counted_alike
 from ._drift_production import behaviour, counted, production
 from ._drift_rows import contracts_hold, filters, ordered_lists
@@ -31,7 +32,7 @@ from ._reward_acts import reads_by_name
 
 __all__ = [
     "behaviour", "called_off", "contracts_hold", "counted", "counted_alike", "defaults", "done_as_told", "filters",
-    "ordered_lists", "production", "set_twice", "sums",
+    "ordered_lists", "patterns", "production", "set_twice", "sums",
 ]  # fmt: skip
 
 MISSING_TOOL = "no_such_tool_at_all"
