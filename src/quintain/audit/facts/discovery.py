@@ -164,8 +164,10 @@ def _known(task: str, before: tuple[Op, ...], op: Op, *, seen: OpResult, looks: 
         return KnownCall(task, before, op, seen, None)
     made = {path: now.get(path, [None, None]) for path in {**was, **now} if was.get(path) != now.get(path)}
     given, said = _texts(op.value), parsed(seen.value)
-    adds = (old is None and bool(_texts(new) - given) and _holds(said, new) for old, new in made.values())
-    return KnownCall(task, before, op, seen, tuple(made), bool(made) and all(adds))
+    # A cache that is made at its first use holds the answer under a key.
+    holds = (bool(_texts(new) - given) and (_holds(said, new) or _holds(new, said)) for _, new in made.values())
+    adds = all(old is None for old, _ in made.values()) and all(holds)
+    return KnownCall(task, before, op, seen, tuple(made), bool(made) and adds)
 
 
 def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[KnownCall]:
