@@ -44,11 +44,17 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _tasks(ctx: AuditContext) -> list[str]:
-    """One of each kind: a call twice is another kind than once, for only then is there a first of several."""
+    """One of each kind: a call twice is another kind than once, for only then is there a first of several.
+
+    Then those with most to say: a sample of few facts has all of them.
+    """
     found: dict[tuple[str, ...], str] = {}
-    for task in (*kinds(ctx, 2), *ctx.sample_tasks(12)):
+    tasks = (*kinds(ctx, 2), *ctx.sample_tasks(12))
+    for task in tasks:
         found.setdefault(tuple(op.name or op.do for op in ctx.oracle(task) or ()), task)
-    return [task for _, task in sorted(found.items(), key=lambda item: len(item[0]), reverse=True)[:TASKS]]
+    first = [task for _, task in sorted(found.items(), key=lambda item: len(item[0]), reverse=True)]
+    large = sorted(tasks, key=lambda task: len(repr(ctx.oracle(task))), reverse=True)
+    return list(dict.fromkeys((*first, *large)))[:TASKS]
 
 
 def _way(ctx: AuditContext, task: str) -> tuple[tuple[Op, ...], float]:

@@ -77,10 +77,11 @@ def stages(ctx: AuditContext, task: str) -> Iterator[Stage]:
 
 
 def _early(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[Op]:
-    """Episodes with a part of the work each, and the last op, which says something else where it says something."""
-    acts = [op for op in ops if op.do != "call" or not seems_to_read(ctx, op.name)]
-    for place in range(0, len(acts), len(acts) // PARTS + 1):
-        yield from (reset(task), *acts[:place], mistold(acts[-1]) or acts[-1], SCORE)
+    """Episodes with a part of the work each, then the last call and the answer, with other words where they say any."""
+    acts = [op for op in ops if op.do == "call" and not seems_to_read(ctx, op.name)]
+    end = [mistold(op) or op for op in (*acts[-1:], *(op for op in ops if op.do != "call"))]
+    for place in range(0, max(1, len(acts)), len(acts) // PARTS + 1):
+        yield from (reset(task), *acts[:place], *end, SCORE)
 
 
 def _odd(ctx: AuditContext) -> Iterator[Op]:
