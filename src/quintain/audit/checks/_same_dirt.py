@@ -77,7 +77,7 @@ def stages(ctx: AuditContext, task: str) -> Iterator[Stage]:
 
 
 def _early(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[Op]:
-    """Episodes with a part of the work each, then the last call and the answer, with other words where they say any."""
+    """Episodes with a part of the work each, then the last call and the answer, in other words."""
     acts = [op for op in ops if op.do == "call" and not seems_to_read(ctx, op.name)]
     end = [mistold(op) or op for op in (*acts[-1:], *(op for op in ops if op.do != "call"))]
     for place in range(0, max(1, len(acts)), len(acts) // PARTS + 1):
