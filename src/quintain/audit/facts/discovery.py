@@ -218,7 +218,8 @@ def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values, *
 def _looks(ctx: AuditContext, calls: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
     """Yields a look at each table of the database, by tools that take SQL; solutions look at few tables."""
     for tool in ctx.about.tools[:MAX_DRAWN_TOOLS]:
-        base: dict[str, Any] = next((one.op.value for one in calls if one.op.name == tool.name), {})
+        known = [one.op.value for one in calls if one.op.name == tool.name]
+        base: dict[str, Any] = known[0] if known else {}
         for name, schema in tool.properties.items():
             if not fits("", schema) or not re.search(r"\bSQL|\bSELECT\b", f"{tool.description} {schema}"):
                 continue
