@@ -51,6 +51,13 @@ def slow(*row: str) -> Any:
         slow("unseen_d/tremors", "env_any_date", "x.unknown_names"),  # a date that stands for none
         slow("unseen_d/seedbank", "env_ghost_parcel", "x.called_off"),  # a plan that no solution cancels
         slow("unseen_d/subtitles", "env_pattern_search", "x.texts_are_no_patterns"),  # a class of letters
+        slow("unseen_d/hives", "env_stale_card", "x.read_walks"),  # a cache that is made at its first use
+        slow("unseen_d/tremors", "env_memo", "x.read_walks"),  # a table that no solution looks at
+        slow("unseen_d/tremors", "env_pool", "runtime.episode_isolation"),  # the same table, kept for the process
+        slow("unseen_d/shunting", "env_moving_record", "runtime.episode_isolation"),  # the task was ended early before
+        slow("unseen_d/handover", "env_short_key", "runtime.episode_isolation"),  # it was answered otherwise before
+        slow("unseen_d/handover", "env_capped_set", "x.verdict_near_the_solution"),  # one sentence of a line is wrong
+        slow("unseen_d/regatta", "env_spot_check", "x.verdict_near_the_solution"),  # one entry of a field is wrong
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -43,7 +43,9 @@ class Fields(NamedTuple):
         """Returns the text with wrong values in these fields, and without these entries of lists."""
         value = {key: other_value(item) if (key, -1) in parts else item for key, item in self.value.items()}
         for key in {key for key, place in parts if place >= 0}:
-            value[key] = [item for place, item in enumerate(self.value[key]) if (key, place) not in parts]
+            item = self.value[key]
+            kept = [entry for place, entry in enumerate(item) if (key, place) not in parts]
+            value[key] = {entry: item[entry] for entry in kept} if is_dict(item) else kept
         return self.saying(value)
 
     def inner(self) -> Iterator[Fields]:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
@@ -28,6 +28,7 @@ TASKS, CHANGED, DAMAGED, LINES = 3, 4, 2, 2
 """Tasks; ends of each at which an argument is another one, something else has been done, a line of a text is wrong."""
 TIMES, CHEAP_S = 16, 0.15
 """Verdicts on an end, and seconds that they may take together; of a slow verifier fewer are asked for."""
+_LAST = re.compile(r"(\w)([.!?]?\s*)$")
 
 
 @check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks",), value=48)
@@ -43,11 +44,17 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _tasks(ctx: AuditContext) -> list[str]:
-    """One of each kind: a call twice is another kind than once, for only then is there a first of several."""
+    """One of each kind: a call twice is another kind than once, for only then is there a first of several.
+
+    Then those with most to say: a sample of few facts has all of them.
+    """
     found: dict[tuple[str, ...], str] = {}
-    for task in (*kinds(ctx, 2), *ctx.sample_tasks(12)):
+    tasks = (*kinds(ctx, 2), *ctx.sample_tasks(12))
+    for task in tasks:
         found.setdefault(tuple(op.name or op.do for op in ctx.oracle(task) or ()), task)
-    return [task for _, task in sorted(found.items(), key=lambda item: len(item[0]), reverse=True)[:TASKS]]
+    first = [task for _, task in sorted(found.items(), key=lambda item: len(item[0]), reverse=True)]
+    large = sorted(tasks, key=lambda task: len(repr(ctx.oracle(task))), reverse=True)
+    return list(dict.fromkeys((*first, *large)))[:TASKS]
 
 
 def _way(ctx: AuditContext, task: str) -> tuple[tuple[Op, ...], float]:
@@ -65,7 +72,7 @@ def _ends(ctx: AuditContext, task: str, ops: tuple[Op, ...]) -> Iterator[Ending]
     words = ops[len(calls) :]
     bent = [[(place, step) for step in _variants(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)][:CHANGED]
-    lines = [(place, step) for place, op in enumerate(ops) for step in _a_line_wrong(op)][-LINES:]
+    lines = [(place, step) for place, op in enumerate(ops) for step in _a_line_wrong(op)][-2 * LINES :]
     for place, other_op in (*turns, *lines):
         yield Ending(task, "nearly right", (reset(task), *ops[:place], other_op, *ops[place + 1 :]))
     for act in _beside(ctx, task, calls):
@@ -73,16 +80,18 @@ def _ends(ctx: AuditContext, task: str, ops: tuple[Op, ...]) -> Iterator[Ending]
 
 
 def _a_line_wrong(op: Op) -> Iterator[Op]:
-    """Yields the op with its first line of content changed, and with its last one changed; or two of its fields."""
+    """Yields the op with its first line or sentence changed, and with its last one; or with entries or fields wrong."""
     if (fields := fields_of([op])) is not None:
-        yield from (answer(fields.without(key)) for key in fields.keys[-LINES:])
+        lists = [(key, 0) for key, item in fields.value.items() if (is_dict(item) or is_list(item)) and len(item) > 1]
+        yield from (answer(fields.without(part)) for part in (*lists[:LINES], *fields.keys[-LINES:]))
         return
     texts = op.value.items() if is_dict(op.value) else [("", op.value)]
     for name, text in texts:
-        lines = text.split("\n") if isinstance(text, str) else []
-        said = [place for place, line in enumerate(lines) if re.search(r"\w\s*$", line)]
+        between = "\n" if "\n" in str(text).strip() else " "
+        lines = re.split(r"\n" if between == "\n" else r"(?<=[.!?])\s", text) if isinstance(text, str) else []
+        said = [place for place, line in enumerate(lines) if _LAST.search(line)]
         for place in dict.fromkeys((said[0], said[-1])) if len(said) > 1 else ():
-            wrong = "\n".join([*lines[:place], f"{lines[place].rstrip()}x", *lines[place + 1 :]])
+            wrong = between.join([*lines[:place], _LAST.sub(r"\1x\2", lines[place]), *lines[place + 1 :]])
             yield msgspec.structs.replace(op, value={**op.value, name: wrong} if name else wrong)
 
 

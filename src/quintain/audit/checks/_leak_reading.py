@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
+from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.facts.generate import valid
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.context import AuditContext
@@ -66,23 +66,6 @@ def odd_calls(ctx: AuditContext) -> Iterator[Op]:
             kind = schema.get("type") if is_dict(schema) else None
             for value in ("zzz-wrong", None if kind in ("string", None) else -1):
                 yield call(tool.name, {**base, name: value})
-
-
-_TABLES = (
-    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')",
-    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
-)
-
-
-def table_calls(ctx: AuditContext) -> Iterator[Op]:
-    """Calls of readers that take SQL, with a look at each table of the database."""
-    for tool, name in strings(ctx):
-        if re.search(r"\bSQL|\bSELECT\b", f"{tool.description} {tool.properties[name].get('description')}"):
-            ops = [call(tool.name, {**base_of(ctx, tool), name: text}) for text in _TABLES]
-            seen = ctx.play(reset(ctx.tasks[0]), *ops).seen[1:]
-            found = [str(leaf) for each in seen if not each.is_error for _, leaf in leaves(parsed(each.value))]
-            for table in [text for text in found if re.fullmatch(r"\w+", text)][:30]:
-                yield call(tool.name, {**base_of(ctx, tool), name: f"SELECT * FROM {table} LIMIT 100"})  # noqa: S608
 
 
 def curious_calls(ctx: AuditContext) -> Iterator[Op]:

@@ -22,6 +22,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, ask, call, reset
 from quintain.audit.kernel.registry import probe_function
 
+from ._same_cache import mistold
 from ._same_scripts import doing, half, other_tasks, reads, seems_to_read, tour
 from ._same_wide import ACTS, LATER, Pool, drawn, known
 
@@ -33,6 +34,8 @@ ASKED, ODD, RESETS = 20, 3, 12
 """Reads of the task itself in an episode before; odd calls per tool; pairs of episodes that hardly begin."""
 CALLS, PLACES = 4, (0.35, 0.7, 1.0)
 """Calls that are cut, each of another tool; parts of a call's lines after which it is cut."""
+PARTS = 16
+"""Parts of a solution, each the work of one episode."""
 SCORE = Op("score")
 
 
@@ -44,6 +47,7 @@ def stages(ctx: AuditContext, task: str) -> Iterator[Stage]:
     yield "after the same task that was solved", (reset(task), *own_ops, SCORE)
     yield "after the same task that was left in the middle", (reset(task), *half(own_ops))
     yield "after another task that was left in the middle", (reset(other_task), *half(other_ops))
+    yield "after the same task that was ended early", tuple(_early(ctx, task, own_ops))
     yield "after an episode that only read", (reset(other_task), *reads(ctx, other_task, 12))
     yield "after the same task with another seed", (reset(task, seed=12345), *own_ops[:1])
     yield "after two resets", (reset(other_task), SCORE, reset(task))
@@ -70,6 +74,14 @@ def stages(ctx: AuditContext, task: str) -> Iterator[Stage]:
         yield "after calls that were cut off midway", cut
     if "advance" in ctx.offers:
         yield "after an episode in which a day went by", (reset(other_task), Op("advance", value=86_400))
+
+
+def _early(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[Op]:
+    """Episodes with a part of the work each, then the last call and the answer, in other words."""
+    acts = [op for op in ops if op.do == "call" and not seems_to_read(ctx, op.name)]
+    end = [mistold(op) or op for op in (*acts[-1:], *(op for op in ops if op.do != "call"))]
+    for place in range(0, max(1, len(acts)), len(acts) // PARTS + 1):
+        yield from (reset(task), *acts[:place], *end, SCORE)
 
 
 def _odd(ctx: AuditContext) -> Iterator[Op]:

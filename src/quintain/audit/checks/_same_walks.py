@@ -212,7 +212,7 @@ def _asked(ctx: AuditContext, tool: ToolSpec, hot: Sequence[Any], *, rows: Seque
         fitting = [item for item in _fitting(ctx, name, hot, value=base.get(name)) if fits(item, schema)]
         rest = base if name in base else required
         columns.append([{**rest, name: item} for item in (*schema.get("enum", ()), *fitting)])
-    for arguments in (*columns[0], *known[1:3], *(row for column in columns[1:] for row in column)):
+    for arguments in (*columns[0], *known[1:3], *known[-4:], *(row for column in columns[1:] for row in column)):
         if all(arguments.get(name) is not None for name in tool.required):
             found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
     yield from found.values()

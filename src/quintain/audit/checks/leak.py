@@ -60,9 +60,9 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no task hides anything")
     ops: list[Op] = []
     if "call" in ctx.offers and ctx.about.tools:
-        reads = [known.op for known in ctx.discovery.reads()[:60]]
+        known = [known.op for known in ctx.discovery.reads()]
         curious_ones, odd = islice(reading.curious_calls(ctx), 150), islice(reading.odd_calls(ctx), 200)
-        ops = reading.unique([*reading.table_calls(ctx), *reads, *curious_ones, *odd])
+        ops = reading.unique([*known[:60], *known[-12:], *curious_ones, *odd])
     solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
     yield from report(ctx, chain(places(ctx, hidden, solving), places(ctx, hidden, dict.fromkeys(hidden, ops))))
 

@@ -6,6 +6,7 @@ not use is called with arguments drawn from its schema and from values seen so f
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,12 @@ MAX_DRAWN_CALLS = 12  # calls that are tried for a tool that no solution uses
 MAX_DRAWN_TOOLS = 60  # tools without a known call that are tried; larger worlds are sampled by their solutions
 MAX_MEMO_CALLS = 3
 """Calls of a tool that are repeated, to see if it keeps its answer in the state: an empty one does not tell."""
+MAX_TABLES = 12
+"""Looks at tables that are kept of a tool that takes SQL."""
+TABLES = (
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')",
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'",
+)
 MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 """Tasks, and writes of each solution, after which tools are tried that may need earlier calls."""
 
@@ -100,6 +107,7 @@ def discover(ctx: AuditContext) -> Discovery:
     met = {one.op.name for one in calls}
     missing = [tool.name for tool in ctx.about.tools if tool.name not in met]
     calls += _draw(ctx, missing, values=values, tasks=tasks)
+    calls += _tried(ctx, list(_looks(ctx, calls)), values, most=MAX_TABLES)
     background = _background(ctx, calls)
     calls += _afterwards(ctx, [_without(ctx, one, background) for one in calls], values=values, tasks=tasks)
     clean = [_without(ctx, one, background) for one in calls]
@@ -164,8 +172,10 @@ def _known(task: str, before: tuple[Op, ...], op: Op, *, seen: OpResult, looks: 
         return KnownCall(task, before, op, seen, None)
     made = {path: now.get(path, [None, None]) for path in {**was, **now} if was.get(path) != now.get(path)}
     given, said = _texts(op.value), parsed(seen.value)
-    adds = (old is None and bool(_texts(new) - given) and _holds(said, new) for old, new in made.values())
-    return KnownCall(task, before, op, seen, tuple(made), bool(made) and all(adds))
+    # A cache that is made at its first use holds the answer under a key.
+    holds = (bool(_texts(new) - given) and (_holds(said, new) or _holds(new, said)) for _, new in made.values())
+    adds = all(old is None for old, _ in made.values()) and all(holds)
+    return KnownCall(task, before, op, seen, tuple(made), bool(made) and adds)
 
 
 def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[KnownCall]:
@@ -185,8 +195,8 @@ def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: S
     return found + _tried(ctx, list(_retried(ctx, [one for one in blind if one.name not in met], found)), values)
 
 
-def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -> list[KnownCall]:
-    """Returns the calls that work, at most three per tool, and the first of those with the same answer."""
+def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values, *, most: int = 3) -> list[KnownCall]:
+    """Returns the calls that work, at most `most` per tool, and the first of those with the same answer."""
     found: list[KnownCall] = []
     kept: dict[str, set[str]] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
@@ -196,13 +206,29 @@ def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -
         for place, (task, op) in enumerate(part):
             seen = record.at(f"op {place}")
             said, known = str(seen.value), kept.setdefault(op.name, set())
-            if seen.is_error or len(known) >= 3 or said in known:
+            if seen.is_error or len(known) >= most or said in known:
                 continue
             values.take(parsed(seen.value), op.name)
             known.add(said)
             after = record.at(f"look {place}").value if sees(ctx) else None
             found.append(_known(task, (), op, seen=seen, looks=({}, after)))
     return found
+
+
+def _looks(ctx: AuditContext, calls: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
+    """Yields a look at each table of the database, by tools that take SQL; solutions look at few tables."""
+    for tool in ctx.about.tools[:MAX_DRAWN_TOOLS]:
+        known = [one.op.value for one in calls if one.op.name == tool.name]
+        base: dict[str, Any] = known[0] if known else {}
+        for name, schema in tool.properties.items():
+            if not fits("", schema) or not re.search(r"\bSQL|\bSELECT\b", f"{tool.description} {schema}"):
+                continue
+            ops = [call(tool.name, {**base, name: text}) for text in TABLES]
+            seen = ctx.play(reset(ctx.tasks[0]), *ops).seen[1:]
+            said = " ".join(str(leaf) for each in seen if not each.is_error for _, leaf in leaves(parsed(each.value)))
+            for table in list(dict.fromkeys(re.findall(r"\w+", said)))[: 3 * MAX_TABLES]:
+                query = f"SELECT * FROM {table} LIMIT 100"  # noqa: S608 (a name that the database gave)
+                yield ctx.tasks[0], call(tool.name, {**base, name: query})
 
 
 def _retried(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
