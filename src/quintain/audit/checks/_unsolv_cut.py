@@ -31,7 +31,7 @@ _COPIED = 8
 """Answers with codes of the prompt alone, from which a code of no prompt is odd."""
 
 
-@check("x.whole_texts", "unsolvable", needs=("oracle", "tasks", "prompt"), value=45)
+@check("x.whole_texts", "unsolvable", needs=("oracle", "tasks"), value=45)
 def whole_texts(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no text ends in its midst where the solution uses its rest."""
     runs = solution_runs(ctx)
@@ -117,16 +117,18 @@ def ends_early(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _parted(records: Sequence[Record], boiler: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Returns the records with a cut text that lack a name in a field in which no other lacks one, and the others."""
+    """Returns the records with a cut text that lack a name in a field in which no other does, and the others."""
     texts: defaultdict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, record in enumerate(records):
         for source, text in _texts(record):
             texts[source][text].add(place)
     cut = {place for known in texts.values() for text in _at_limit(known) for place in known[text]}
-    lacks = [{field for field, _ in _lacks(record, boiler)} for record in records]
+    lacks, reads = (
+        [{field for field, _ in _lacks(one, boiler, reads=has)} for one in records] for has in (False, True)
+    )
     whole = [place for place in range(len(records)) if place not in cut]
-    unsure = {field for place in whole for field in lacks[place]}
-    return [place for place in sorted(cut) if lacks[place] - unsure], whole
+    sure = {field for fields in reads for field in fields} - {field for place in whole for field in lacks[place]}
+    return [place for place in sorted(cut) if lacks[place] & sure], whole
 
 
 def _at_limit(texts: dict[str, set[int]]) -> list[str]:
@@ -147,14 +149,19 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
             yield from [(op.name, leaf)] if isinstance(leaf, str) else []
 
 
-def _lacks(record: Record, boiler: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns the names in the ops of a solution that no text before them has, each with its field."""
+def _lacks(record: Record, boiler: Sequence[str], *, reads: bool = False) -> list[tuple[str, str]]:
+    """Returns the names in the ops of a solution that no text before them has (or that one has), with their fields."""
     found: list[tuple[str, str]] = []
-    read = text_of(record.at("prompt"))
+    read = _joined(text_of(record.at("prompt")))
     for op in record.ops[1:]:
         for path, leaf in leaves(parsed(op.value), places=True):
             field = re.sub(r"\d+", "#", ".".join((op.name, *path)))
-            names = dict.fromkeys(_NAME.findall(str(leaf)))
-            found += [(field, name) for name in names if name not in read and name not in boiler]
-        read += "\n" + text_of(record.at(op.mark))
+            names = dict.fromkeys(_NAME.findall("" if leaf is None or isinstance(leaf, bool) else str(leaf)))
+            found += [(field, name) for name in names if (_joined(name) in read) == reads and name not in boiler]
+        read += _joined(text_of(record.at(op.mark)))
     return found
+
+
+def _joined(text: str) -> str:
+    """Returns a text without the signs between its words, as those of a telephone number."""
+    return re.sub(r"[\W_]+", "", text)
