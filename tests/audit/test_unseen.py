@@ -41,6 +41,13 @@ def slow(*row: str) -> Any:
         ),  # a list of items, each met or not
         slow("unseen_c/waybill", "env_loose_verdict", "x.report_lines"),  # a name that a small model compares
         slow("unseen_c/joinery", "env_verdict", "x.quoted_verdict"),  # a verdict in the place of one line of a letter
+        slow("unseen_d/handover", "env_overlap", "x.splits_differ"),  # the last of train are the first of test
+        slow("unseen_d/seedbank", "env_one_series", "x.splits_differ"),
+        slow("unseen_d/subtitles", "env_overlapping_films", "x.splits_differ"),
+        slow("unseen_b/herbarium", "env_one_pool", "x.splits_differ"),
+        slow("unseen_d/handover", "env_log_tail", "x.whole_texts"),  # a code that stands in no prompt
+        slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
+        slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:
