@@ -117,17 +117,16 @@ def ends_early(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _parted(records: Sequence[Record], boiler: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Returns the records with a cut text that lack a name in a field in which no other does, and the others."""
+    """Returns the records with a cut text that lack a name in a field that others read, and the others."""
     texts: defaultdict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for place, record in enumerate(records):
         for source, text in _texts(record):
             texts[source][text].add(place)
     cut = {place for known in texts.values() for text in _at_limit(known) for place in known[text]}
-    lacks, reads = (
-        [{field for field, _ in _lacks(one, boiler, reads=has)} for one in records] for has in (False, True)
-    )
+    lacks = [{field for field, _ in _lacks(record, boiler)} for record in records]
     whole = [place for place in range(len(records)) if place not in cut]
-    sure = {field for fields in reads for field in fields} - {field for place in whole for field in lacks[place]}
+    reads = {field for place in whole for field, _ in _lacks(records[place], boiler, reads=True)}
+    sure = reads - {field for place in whole for field in lacks[place]}
     return [place for place in sorted(cut) if lacks[place] & sure], whole
 
 
@@ -150,7 +149,7 @@ def _texts(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _lacks(record: Record, boiler: Sequence[str], *, reads: bool = False) -> list[tuple[str, str]]:
-    """Returns the names in the ops of a solution that no text before them has (or that one has), with their fields."""
+    """Returns the names in a solution that no text before them has, or those that one has, with their fields."""
     found: list[tuple[str, str]] = []
     read = _joined(text_of(record.at("prompt")))
     for op in record.ops[1:]:

@@ -290,21 +290,18 @@ def _midst(
 
 
 def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
-    """Returns the top-level names that 8 of 10 calls of at least five different tools change, each tool counted alike.
+    """Returns the top-level names that 8 of 10 calls of at least five different tools change.
 
-    A name that changes alone, and not by each tool, is the work of those tools, as the one table of a small world is.
+    What changes alone, and not in each call, is the work of those calls, as the one table of a small world is.
     Where contracts are declared, also those that all calls of two or more tools change and that no contract names.
     """
     seen = [one for one in calls if one.changed is not None]
     tops = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
     counts = Counter(name for some in tops for name in some)
-    calls_of = Counter(one.op.name for one in seen)
-    tools, shares = len(calls_of), dict[str, float]()
-    for one, some in zip(seen, tops, strict=True):
-        shares |= {name: shares.get(name, 0.0) + 1 / calls_of[one.op.name] for name in some}
+    tools = len({one.op.name for one in seen})
     beside = {name for some in tops if len(some) > 1 for name in some}
-    often = {name for name, share in shares.items() if tools >= 5 and share >= 0.8 * tools - 1e-9}
-    found = {name for name in often if name in beside or counts[name] == len(seen)}
+    often = {name: count for name, count in counts.items() if tools >= 5 and count >= 0.8 * len(seen)}
+    found = {name for name, count in often.items() if name in beside or count == len(seen)}
     if ctx.declared and tools >= 2:
         names = [name for contract in ctx.about.contracts.values() for name in contract.names]
         found |= {top for top, count in counts.items() if count == len(seen) and not is_named(top, names)}
