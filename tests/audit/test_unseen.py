@@ -47,6 +47,7 @@ def slow(*row: str) -> Any:
         slow("unseen_b/herbarium", "env_one_pool", "x.splits_differ"),
         slow("unseen_d/handover", "env_log_tail", "x.whole_texts"),  # a code that stands in no prompt
         slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
+        slow("unseen_d/seedbank", "env_two_suffice", "x.ladder"),
         slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
     ],
 )
