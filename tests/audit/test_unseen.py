@@ -58,6 +58,14 @@ def slow(*row: str) -> Any:
         slow("unseen_d/handover", "env_short_key", "runtime.episode_isolation"),  # it was answered otherwise before
         slow("unseen_d/handover", "env_capped_set", "x.verdict_near_the_solution"),  # one sentence of a line is wrong
         slow("unseen_d/regatta", "env_spot_check", "x.verdict_near_the_solution"),  # one entry of a field is wrong
+        slow("unseen_d/handover", "env_overlap", "x.splits_differ"),  # the last of train are the first of test
+        slow("unseen_d/seedbank", "env_one_series", "x.splits_differ"),
+        slow("unseen_d/subtitles", "env_overlapping_films", "x.splits_differ"),
+        slow("unseen_b/herbarium", "env_one_pool", "x.splits_differ"),
+        slow("unseen_d/handover", "env_log_tail", "x.whole_texts"),  # a code that stands in no prompt
+        slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
+        slow("unseen_d/seedbank", "env_two_suffice", "x.ladder"),
+        slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

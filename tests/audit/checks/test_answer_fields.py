@@ -11,7 +11,7 @@ from quintain.audit.checks.flaky_verifier import verdict_near_the_solution
 from quintain.audit.checks.leak import example
 from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import partial_work
-from quintain.audit.checks.unsolvable import task_set
+from quintain.audit.checks.unsolvable import task_set, whole_texts
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.probe import answer
 from tests.audit.checks._found import found
@@ -188,7 +188,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Drawn", verdict_near_the_solution, "one and the same nearly right episode is not always scored alike"),
         ("ShowsATask", example, "the prompt shows a task of the audited split with its answer"),
         ("ShowsItself", example, "the example in the prompt is the answer"),
-        ("Cut", task_set, "prompts are cut at one length, before a number that the answer needs"),
+        ("Cut", whole_texts, "texts end in their midst, and the solution uses their rest"),
     ],
 )
 def test_wrong_record_is_proven(forms: Path, name: str, check: Check, title: str) -> None:
@@ -200,12 +200,12 @@ def test_wrong_record_is_proven(forms: Path, name: str, check: Check, title: str
 @pytest.mark.parametrize(
     ("name", "checks"),
     [
-        ("Exact", [half_filled, partial_work, verdict_near_the_solution, example, task_set]),
+        ("Exact", [half_filled, partial_work, verdict_near_the_solution, example, task_set, whole_texts]),
         pytest.param("FourOfFive", [half_filled, partial_work], marks=pytest.mark.slow),
         pytest.param("NameAlone", [half_filled, partial_work], marks=pytest.mark.slow),
         ("ShowsAnother", [example]),
         ("Choice", [example]),
-        ("Spoken", [task_set]),
+        ("Spoken", [task_set, whole_texts]),
     ],
 )
 def test_sound_record_is_left_alone(forms: Path, name: str, checks: list[Check]) -> None:

@@ -8,8 +8,10 @@ the author's word that they are graded, or components and levels that show it.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
+from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
@@ -17,7 +19,8 @@ from quintain.audit.kernel.finding import Finding
 from ._clip_near import APPROXIMATE, near
 from ._clip_states import EPSILON, FLAT, PaidState, is_graded, levels, paid_by, walks
 from ._clip_work import damage_pays, half_filled
-from ._reward_runs import SURE, lacking, runs, solve, weight
+from ._reward_acts import scalars
+from ._reward_runs import SURE, Solution, lacking, runs, solve, weight
 
 LEAST, MAX_WRITES = 4, 7
 """Writes of a group that counts, for with three of many a goal that demands all looks like a floor; and of the search.
@@ -25,6 +28,9 @@ LEAST, MAX_WRITES = 4, 7
 A group is writes of which every choice of so many is paid alike: goals that demand certain things together depend on
 which are done. A count that goes up while the reward stays, or falls, was rounded, floored or cut off.
 """
+
+_FEWER = re.compile(rf"{APPROXIMATE.pattern}|suffic|\boptional|\b[Aa]ny (?:two|three|four|\d)")
+"""Words of a prompt after which less than all may be enough."""
 
 By = dict[frozenset[int], PaidState]
 Rung = tuple[str, Finding | None]
@@ -118,7 +124,14 @@ def _plateau(ctx: AuditContext, less: PaidState, more: PaidState, *, others: Seq
 def _lacks_asked(ctx: AuditContext, state: PaidState) -> bool:
     """True if a state lacks what the prompt asks for; a bonus is not asked for, and a bound may be met with less."""
     known = [(one, runs(ctx, one, [state.ops])[0]) for one in solve(ctx, [state.task])]
-    return any(weight(one, lacking(one, run)) == SURE and not APPROXIMATE.search(one.prompt) for one, run in known)
+    return any(weight(one, lacking(one, run)) == SURE and not _may_do(one, state) for one, run in known)
+
+
+def _may_do(solution: Solution, state: PaidState) -> bool:
+    """True if a prompt has a bound that a state may meet: calls without a number do not count towards 85 percent."""
+    gives = any(is_number(leaf) for op in solution.ops if op not in state.ops for leaf in scalars(op.value))
+    sizes = [re.match(r" (\d+)", solution.prompt[found.end() :]) for found in _FEWER.finditer(solution.prompt)]
+    return any(gives or size is None or int(size[1]) <= len(solution.ops) for size in sizes)
 
 
 def _uncounted(ctx: AuditContext, writes: Sequence[int], by: By) -> Iterator[Rung]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,19 +20,16 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, number, reset, same, score
 from quintain.audit.kernel.registry import relation
 
-from ._answer_fields import fields_of
 from ._drift_words import show
 from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
 from ._reward_runs import SURE, UNSURE, paid_unlike
 from ._unsolv_cut import whole_texts
 from ._unsolv_gold import gold_rule, refused_look, strictness
-from ._unsolv_runs import solution_runs
 
 __all__ = ["gold_rule", "refused_look", "strictness", "whole_texts"]
 
 _PAIRS = 36  # Pairs of a task and a seed in which the solution is played, where not all tasks can be tried.
 _MAX_TASKS = 30  # Number of tasks up to which all are tried, under three seeds each.
-_FIGURES = 8  # Digits of a number that is copied, not worked out.
 _IDLE = 48  # Pairs of a task and a seed in which nothing is done.
 _MAX_SEEDS = 12  # Seeds of one task in which nothing is done.
 
@@ -294,49 +290,6 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
         paid = [pair for pair in alike if (facts(ctx)[pair[0]].full or 0.0) > 0]
         if len({truth for _, truth in paid}) > 1:
             yield _contradiction(ctx, paid)
-    yield _cut_prompt(ctx) if "oracle" in ctx.offers else None
-
-
-def _cut_prompt(ctx: AuditContext) -> Finding | None:
-    """Returns a finding for prompts that end at one length, before a number that other prompts show."""
-    known = [(run, _figures(run.ops)) for run in solution_runs(ctx)]
-    longest = max((len(run.prompt) for run, _ in known), default=0)
-    cut = {run.task for run, _ in known if len(run.prompt) == longest}
-    for key in dict.fromkeys(key for _, figures in known for key in figures):
-        said = [(run, figures[key]) for run, figures in known if key in figures]
-        ctx.count_comparisons(len(said))
-        lost = [(run, figure) for run, figure in said if figure not in _joined(run.prompt)]
-        whole = [pair for pair in said if pair not in lost and pair[0].task not in cut]
-        if len(lost) >= 2 and whole and 2 * len(lost) <= len(said) and cut >= {run.task for run, _ in lost}:
-            chosen = [*lost[:2], whole[0]]
-            return show(
-                ctx, "prompts are cut at one length, before a number that the answer needs", is_cut,
-                *(Probe((reset(run.task, mark="first"),)) for run, _ in chosen), marks=("first",), part="T",
-                data=[figure for _, figure in chosen], tasks=[run.task for run, _ in lost],
-                expected=f"{key} in the prompt, as in {len(said) - len(lost)} other tasks",
-                observed=lost[0][0].prompt[-80:], teaches="to guess",
-            )  # fmt: skip
-    return None
-
-
-def _figures(ops: Sequence[Op]) -> dict[str, str]:
-    """Returns the long numbers of a JSON answer, without the signs between their digits."""
-    fields = fields_of(ops)
-    texts = {key: _joined(str(item)) for key, item in fields.value.items()} if fields else {}
-    return {key: text for key, text in texts.items() if len(text) >= _FIGURES and text.isdigit()}
-
-
-def _joined(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text)
-
-
-@relation
-def is_cut(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The prompts lack these numbers and end at one length; the last one is shorter and has its number."""
-    *cut, whole = [str(record.at("first").value) for record in records]
-    *lost, there = evidence.data
-    is_lost = not any(figure in _joined(text) for figure, text in zip(lost, cut, strict=True))
-    return is_lost and len({*map(len, cut)}) == 1 and len(whole) < len(cut[0]) and there in _joined(whole)
 
 
 _EYES = ("digest", "state")

@@ -318,24 +318,20 @@ def _midst(
 def _background(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
     """Returns the top-level names that 8 of 10 calls of at least five different tools change.
 
+    What changes alone, and not in each call, is the work of those calls, as the one table of a small world is.
     Where contracts are declared, also those that all calls of two or more tools change and that no contract names.
     """
     seen = [one for one in calls if one.changed is not None]
-    tops = [_tops(one) for one in seen]
+    tops = [{path.partition("/")[0] for path in one.changed or ()} for one in seen]
     counts = Counter(name for some in tops for name in some)
     tools = len({one.op.name for one in seen})
-    found = {name for name, count in counts.items() if tools >= 5 and count >= 0.8 * len(seen)}
-    if all(some <= found for some in tops):  # The whole world is only bookkeeping if all tools change it.
-        users = Counter(top for top, _ in {(top, one.op.name) for one in seen for top in _tops(one)})
-        found = {name for name in found if users[name] == tools}
+    beside = {name for some in tops if len(some) > 1 for name in some}
+    often = {name: count for name, count in counts.items() if tools >= 5 and count >= 0.8 * len(seen)}
+    found = {name for name, count in often.items() if name in beside or count == len(seen)}
     if ctx.declared and tools >= 2:
         names = [name for contract in ctx.about.contracts.values() for name in contract.names]
         found |= {top for top, count in counts.items() if count == len(seen) and not is_named(top, names)}
     return frozenset(found)
-
-
-def _tops(one: KnownCall) -> set[str]:
-    return {path.partition("/")[0] for path in one.changed or ()}
 
 
 def _memos(ctx: AuditContext, calls: Sequence[KnownCall]) -> frozenset[str]:
