@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from bench.audit import blind, history, seeded, unseen, unseen_b, unseen_c, unseen_d  # noqa: E402
+from bench.audit import blind, history, seeded, unseen, unseen_b, unseen_c, unseen_d, unseen_e  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.facts.bounds import bounds  # noqa: E402
 from quintain.audit.kernel.check import registered  # noqa: E402
@@ -42,7 +42,19 @@ TWINS = (
     "action_drift",
 )  # fmt: skip
 TASKS = 30
-SUITES = ("twins", "seeded", "blind", "unseen", "unseen_b", "unseen_c", "unseen_d", "scorers", "history", "clean")
+SUITES = (
+    "twins",
+    "seeded",
+    "blind",
+    "unseen",
+    "unseen_b",
+    "unseen_c",
+    "unseen_d",
+    "unseen_e",
+    "scorers",
+    "history",
+    "clean",
+)
 
 
 class Case(NamedTuple):
@@ -84,6 +96,7 @@ def cases() -> Iterator[Case]:
     yield from written("unseen_b", unseen_b)
     yield from written("unseen_c", unseen_c)
     yield from written("unseen_d", unseen_d)
+    yield from written("unseen_e", unseen_e)
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
