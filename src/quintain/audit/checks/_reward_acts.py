@@ -118,9 +118,15 @@ def _verb(name: str) -> str:
     return next((word for word in words(name) if word in _READS or word in _WRITES), "")
 
 
-def asked_for(op: Op, prompt: str) -> bool:
-    """True if a prompt mentions a call's verb, or a value of it that is not an identifier."""
+TALKS = names("say talk speak chat ask")
+"""Words of tools by which an agent talks with somebody: what it says on the way to its work may differ."""
+
+
+def asked_for(op: Op, prompt: str, *, talks: bool = True) -> bool:
+    """True if a prompt mentions a call's verb, or a value of it that is not an identifier; talk only with `talks`."""
     said, verb = prompt.lower(), _verb(op.name)
+    if not talks and TALKS & set(words(op.name)):
+        return False
     if (len(verb) >= 4 and verb[:5] in said) or is_asked_by_name(op, prompt):
         return True
     for path, value in leaves(op.value):

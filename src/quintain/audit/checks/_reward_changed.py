@@ -181,7 +181,8 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
     spec = spec_of(ctx, op)
     for key, value in op.value.items() if spec else ():
         schema: Any = spec.properties.get(key, {}) if spec else {}
-        sure = stated(key, value, prompt, schema=schema)
+        is_bound = is_number(value) and _place(f"{value:g}", f"{spec and spec.description} {schema}") is not None
+        sure = None if is_bound else stated(key, value, prompt, schema=schema)
         if spec is None or not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
         for kind, other_value in _other_values(ctx, op, key, schema=schema):

@@ -89,7 +89,15 @@ class Fact(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     @functools.cached_property
     def demanded(self) -> tuple[int, ...]:
         """Returns the places of writes that the agent was asked for; a solution may do more than it must."""
-        return tuple(place for place in self.writes if act.asked_for(self.ops[place], self.prompt))
+        return tuple(place for place in self.writes if act.asked_for(self.ops[place], self.prompt, talks=False))
+
+    @functools.cached_property
+    def drafts(self) -> frozenset[str]:
+        """Returns the tables of which a later op copies the changes to another table, as it publishes a draft."""
+        first = {path: place for place, paths in sorted(self.effects.items(), reverse=True) for path in paths}
+        ends = {(path[1:], repr(new), path[0]): first[path] for path, (_, new) in self.changed.items() if path in first}
+        pairs = itertools.permutations(ends.items(), 2)
+        return frozenset(one[2] for (one, at), (two, later) in pairs if at < later and one[0] and one[:2] == two[:2])
 
     @functools.cached_property
     def tallies(self) -> frozenset[act.Path]:

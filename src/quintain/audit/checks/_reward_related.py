@@ -20,7 +20,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, state
 from quintain.audit.kernel.registry import probe_function
 
-from ._reward_acts import Path, does_write, giving, is_bookkeeping, names, only_reads, scalars, words
+from ._reward_acts import TALKS, Path, does_write, giving, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_changed import stated
 from ._reward_runs import SURE, UNSURE, Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
 from ._same_walks import kinds
@@ -202,7 +202,8 @@ def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[Path]:
     if not pays(solution, run) or run.lacks:
         return []
     harmless = {*solution.changed, *(() if is_forbidden else run.made)}
-    touched = [path for path in run.touched if path[0] != "shared"]  # Time and timers are the framework's.
+    beside = {"shared", *solution.drafts}  # Time and timers are the framework's, and a draft is published by now.
+    touched = [path for path in run.touched if path[0] not in beside]
     strange = {path[:2] for path in touched if path not in harmless and not is_bookkeeping(path, solution.contents)}
     return sorted(strange - {path[:2] for path in solution.changed})
 
@@ -260,7 +261,8 @@ def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
         if len(tool.required) == 1:
             named = [one for one in ctx.discovery.values.of(tool.required[0]) if str(one) not in own_values]
             by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in named[:4]]
-    ranked = sorted(by_tool.values(), key=lambda ops: not any(map(_is_grave, ops)))
+    acts = [ops for name, ops in by_tool.items() if not TALKS & set(words(name))]
+    ranked = sorted(acts, key=lambda ops: not any(map(_is_grave, ops)))
     return [ops[place] for place in range(8) for ops in ranked if place < len(ops)][:_MAX_DAMAGES]
 
 

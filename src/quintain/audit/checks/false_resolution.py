@@ -97,7 +97,8 @@ def _at_the_end(
 def _gone(solution: ran.Solution, run: ran.Run, place: int) -> list[act.Path]:
     """Returns the effects of a write that a world lacks, if it is paid in full."""
     effects = solution.effects.get(place, ()) if ran.pays(solution, run) else ()
-    own = [path for path in run.lacks if any(act.meets(path, effect) for effect in effects)]
+    lacks = [path for path in run.lacks if path[0] not in solution.drafts]
+    own = [path for path in lacks if any(act.meets(path, effect) for effect in effects)]
     return [path for path in own if solution.changed[path][1] != "0"]  # An empty cell shows 0.
 
 
