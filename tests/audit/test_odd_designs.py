@@ -37,6 +37,11 @@ FOLDER = Path(__file__).parents[2] / "bench/audit"
         ("unseen_c/ferrycrew.py:env", "x.collateral_damage"),  # timers, which are the framework's
         ("unseen_b/spokes.py:env", "x.done_as_told"),  # a timer, whose fields are the framework's
         ("sound_odd/survey.py:env", "semantic.oracle_max"),  # a declared maximum below 1
+        ("unseen_d/shunting.py:env", "x.oracle_ablation"),  # a movement less than the solution has
+        ("unseen_d/seedbank.py:env", "x.status_without_work"),  # a test that costs, and that nobody needs
+        ("unseen_e/ferry.py:env", "x.collateral_damage"),  # talk after the work
+        ("unseen_e/zonedesk.py:env", "x.undo"),  # a draft that was published
+        ("unseen_e/zonedesk.py:env", "x.collateral_damage"),
     ],
 )
 def test_law_proves_nothing_in_an_odd_design(world: str, check: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quintain.products import zendesk
@@ -26,6 +26,7 @@ def answer(api: Client, method: str, path: str, body: Any = None) -> HttpRespons
     return api.world.respond(request(method, url, body, headers=api.headers))
 
 
+@settings(max_examples=25)
 @given(st.text(max_size=5), st.floats(0.0, 1.0), st.lists(st.integers(0, 10**6), min_size=1, max_size=8))
 def test_plan_is_a_pure_function_that_grows_with_its_rate(seed: str, rate: float, numbers: list[int]) -> None:
     for number in numbers:

@@ -42,9 +42,8 @@ async def digests() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "hash_seed", [pytest.param("0", marks=pytest.mark.slow), pytest.param("1", marks=pytest.mark.slow), "4242"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
 def test_tasks_and_episodes_are_the_same_in_every_process_that_seeds_the_company(
     hash_seed: str, tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def test_an_edit_shows_in_the_sound_environment_and_not_in_the_stale_one(twin: s
     assert use(env, state, "read", path=path) == "1\tx = 1"
 
 
+@pytest.mark.slow
 def test_a_test_run_that_passes_is_believed_without_a_repair() -> None:
     tasks = [one for one in made("coding").tasks("validation") if one.tags == {"family": "repair", "level": "easy"}]
     pairs = [scores("coding", "reward_hack", task=one.id, calls=without(one, "edit")) for one in tasks[:5]]
