@@ -197,7 +197,7 @@ def good_ones(good: str) -> Iterator[JudgeReply]:
 
 # --- answers ---
 
-PARTS = ("the start of it qzx3", "the middle of it qzx5", "the end of it qzx9")
+PARTS = ("the start of it qzxc", "the middle of it qzxe", "the end of it qzxi")
 """Words that stand in a long answer."""
 
 
