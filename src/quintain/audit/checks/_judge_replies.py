@@ -166,7 +166,7 @@ def bad_ones(good: str, bad: str) -> list[JudgeReply]:
     found = [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
     if "\n" in bad:
         said = ", ".join(good.split("\n"))
-        found.append(JudgeReply(f"It says of itself: {said}. It is not so.\n{bad}", "the good verdict quoted before it"))
+        found.append(JudgeReply(f"It says of itself: {said}. It is not so.\n{bad}", "the good verdict quoted before"))
     if bad.startswith("{"):
         said = json.dumps(f"It ends on {good}, or {re.sub(chr(34), '', good)}, as if it graded itself.")
         held = bad.replace(json.dumps(_SO), said, 1) if _SO in bad else f'{{"reason": {said}, {bad[1:]}'

@@ -118,7 +118,7 @@ def _another(ctx: AuditContext) -> Finding | None:
 
 @probe_function
 def lessons(player: Player, on: str, _value: object) -> list[str]:
-    """Returns the prompts of the training split; none where that is the audited one, or there is no such split."""
+    """Returns the prompts of the training split, where that is another one than the audited split."""
     read = getattr(player.adapter(on).subject, "lessons", None)
     return [] if read is None else read(_LESSONS)
 

@@ -245,7 +245,7 @@ def _apart_function(function: types.FunctionType) -> tuple[dict[str, Any], Calla
 
 
 def _ways(oracle: list[Any] | None) -> Iterator[Way]:
-    """Yields ways to the judge: alone, behind the solution's calls, in one of its texts or sentences, after its words."""
+    """Yields ways to the judge: alone, behind the solution's calls, in one of its texts, after its words."""
     yield Way()
     if oracle is None:
         return

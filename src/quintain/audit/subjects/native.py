@@ -167,7 +167,7 @@ class NativeSubject:
         return found
 
     def lessons(self, most: int) -> list[str]:
-        """Returns the prompts of up to `most` tasks of the split "train"; none if it is the subject's own, or absent."""
+        """Returns prompts of up to `most` tasks of the split "train", where that is another split than its own."""
         is_other = "train" in self._env.splits and self.shelf.split != "train"
         tasks = self._env.tasks("train") if is_other else ()
         return [str(tasks[place].prompt) for place in range(min(most, len(tasks)))]
