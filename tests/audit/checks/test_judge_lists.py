@@ -50,8 +50,8 @@ class LastLines(Last):
 
     def judge(self, task, answer, complete):
         said = complete(
-            "- town: It names Paris.\\\\n- river: It names the Seine.\\\\nANSWER: " + json.dumps(answer) + "\\\\nSay of "
-            "each whether it is met, as NAME: met, or NAME: missing."
+            "- town: It names Paris.\\\\n- river: It names the Seine.\\\\nANSWER: " + json.dumps(answer) + "\\\\nSay "
+            "of each whether it is met, as NAME: met, or NAME: missing."
         )
         found = [re.findall(name + ": (met|missing)", said) for name in ("town", "river")]
         return sum(one[self.counts] == "met" for one in found) / 2 if all(found) else None
