@@ -66,6 +66,10 @@ def slow(*row: str) -> Any:
         slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
         slow("unseen_d/seedbank", "env_two_suffice", "x.ladder"),
         slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
+        slow("unseen_e/museum", "env_forgiving", "x.judge_says_when_it_fails"),  # rules of form come before the judge
+        slow("unseen_e/museum", "env_thinking", "x.judge_reads_verdicts"),  # a line for each item
+        slow("unseen_e/museum", "env_neighbours", "x.examples_are_no_answers"),  # prompts of the training split
+        slow("unseen_e/zonedesk", "env_first_score", "x.quoted_verdict"),  # a score with decimals
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -43,6 +43,22 @@ class First(Last):
     def met(self, said):
         found = re.findall("true|false", said)
         return [one == "true" for one in found[:2]] if len(found) > 1 else None
+
+
+class LastLines(Last):
+    counts = -1
+
+    def judge(self, task, answer, complete):
+        said = complete(
+            "- town: It names Paris.\\\\n- river: It names the Seine.\\\\nANSWER: " + json.dumps(answer) + "\\\\nSay "
+            "of each whether it is met, as NAME: met, or NAME: missing."
+        )
+        found = [re.findall(name + ": (met|missing)", said) for name in ("town", "river")]
+        return sum(one[self.counts] == "met" for one in found) / 2 if all(found) else None
+
+
+class FirstLines(LastLines):
+    counts = 0
 """
 
 
@@ -58,16 +74,21 @@ def asked(subjects: Path, name: str) -> Report:
 
 
 @pytest.mark.slow
-def test_a_judge_that_reads_the_list_that_counts_is_let_alone(subjects: Path) -> None:
-    report = asked(subjects, "Last")
+@pytest.mark.parametrize("name", ["Last", "LastLines"])
+def test_a_judge_that_reads_the_list_that_counts_is_let_alone(subjects: Path, name: str) -> None:
+    report = asked(subjects, name)
     assert not report.findings
     assert [one.status for one in report.checks] == ["checked"]
 
 
 @pytest.mark.slow
-def test_a_judge_that_reads_the_first_words_is_found(subjects: Path) -> None:
-    (found,) = asked(subjects, "First").findings
-    assert found.title == "a reply that is not a good verdict is read as one: the bad verdict last, as was asked"
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [("First", "the bad verdict last, as was asked"), ("FirstLines", "the good verdict quoted before")],
+)
+def test_a_judge_that_reads_the_first_words_is_found(subjects: Path, name: str, how: str) -> None:
+    (found,) = asked(subjects, name).findings
+    assert found.title == f"a reply that is not a good verdict is read as one: {how}"
     assert found.stops
 
 

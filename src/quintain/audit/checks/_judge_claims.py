@@ -14,7 +14,7 @@ from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_words import show
 
-MARK = "qzx7 the marked answer qzx8"
+MARK = "qzxg the marked answer qzxh"
 NEEDS = ("judge", "tasks")
 EPSILON = 1e-9
 

@@ -63,18 +63,24 @@ def lists(prompt: str) -> Iterator[tuple[str, str]]:
 
 
 _PAIR = re.compile(r'"(\w+)"\s*:\s*("[^"]*"|[^\s,{}\[\]]+)')
+_LINES = re.compile(r"([A-Z]{3,}|<\w+>|\{\w+\}): (\w+)(?:,? or | ?[/|] ?)(?:\1: )?(\w+)")
+"""Verdicts of a line, (good, bad), behind what stands for an item's name."""
 _SO = "So it is."
 
 
 def forms(question: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Forms of a number and (good, bad) verdicts in the JSON objects that a question describes.
 
-    It describes them by a schema, by an example such as {"reason": "...", "score": N}, or by a checklist's items.
+    It describes them by a schema, by an example such as {"reason": "...", "score": N}, or by a checklist's items, of
+    which each may get a line, such as "NAME: yes, or NAME: no".
     """
     numbers: list[str] = []
     items = re.findall(r"^- (\w+): ", question, re.MULTILINE)
     made = [[{"name": name, "met": met, "quote": MARK if met else _SO} for name in items] for met in (True, False)]
     pairs = [(json.dumps({"items": made[0]}), json.dumps({"items": made[1]}))] if items else list[tuple[str, str]]()
+    for _, *words in _LINES.findall(question) if items else ():
+        good, bad = ("\n".join(f"{name}: {word}" for name in items) for word in words)
+        pairs.append((good, bad))
     for kinds in _described(question):
         said = {name: _SO for name, kind in kinds.items() if kind == "string"}
         others = [name for name in kinds if name not in said]
@@ -110,7 +116,7 @@ def _kind(value: str) -> str:
 def word_of(reply: str) -> str:
     """The bare word of a verdict such as "Verdict: yes"; empty for numbers and for JSON."""
     bare = reply.rpartition(":")[2].strip(' []<>/"')
-    return bare if bare.isalpha() and not reply.startswith(("{", "<")) else ""
+    return bare if bare.isalpha() and not reply.startswith(("{", "<")) and "\n" not in reply else ""
 
 
 def half_ones(good: str) -> tuple[str, ...]:
@@ -158,6 +164,9 @@ def bad_ones(good: str, bad: str) -> list[JudgeReply]:
     """Replies that say no, in which the word for yes stands, too."""
     forms = (*_BAD, *(_BAD_WITH_START if good != word_of(good) else ())) if len(word_of(good)) > 1 else ()
     found = [JudgeReply(bad, "the bare bad verdict"), *filled(forms, good, bad)]
+    if "\n" in bad:
+        said = ", ".join(good.split("\n"))
+        found.append(JudgeReply(f"It says of itself: {said}. It is not so.\n{bad}", "the good verdict quoted before"))
     if bad.startswith("{"):
         said = json.dumps(f"It ends on {good}, or {re.sub(chr(34), '', good)}, as if it graded itself.")
         held = bad.replace(json.dumps(_SO), said, 1) if _SO in bad else f'{{"reason": {said}, {bad[1:]}'
@@ -197,7 +206,7 @@ def good_ones(good: str) -> Iterator[JudgeReply]:
 
 # --- answers ---
 
-PARTS = ("the start of it qzx3", "the middle of it qzx5", "the end of it qzx9")
+PARTS = ("the start of it qzxc", "the middle of it qzxe", "the end of it qzxi")
 """Words that stand in a long answer."""
 
 

@@ -12,8 +12,9 @@ from quintain.audit.facts.data import is_dict
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
+from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Probe, Record, answer, ask, number, reset, score
-from quintain.audit.kernel.registry import relation
+from quintain.audit.kernel.registry import probe_function, relation
 
 from ._drift_words import show
 from ._leak_splits import CONTENTS
@@ -25,6 +26,8 @@ ALIKE = 0.6
 """Likeness of two lines that may be drafts of one text."""
 LONG = 60
 """Characters of a text that no other text repeats by chance."""
+_LESSONS, _KNOWN = 200, 0.7
+"""Prompts of the training split that are read, and the share of an answer's words that its own prompt has."""
 
 
 @relation
@@ -42,6 +45,7 @@ def hands_back(records: Sequence[Record], evidence: Evidence) -> bool:
 def example(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that the example in a prompt, handed in as it is, is not paid in full."""
     yield _another(ctx)
+    yield _foretold(ctx)
     held: dict[str, str] = {}
     full: list[float] = []
     for task in ctx.sample_tasks(TASKS):
@@ -110,6 +114,48 @@ def _another(ctx: AuditContext) -> Finding | None:
                     teaches="to copy the answer of this task",
                 )  # fmt: skip
     return None
+
+
+@probe_function
+def lessons(player: Player, on: str, _value: object) -> list[str]:
+    """Returns the prompts of the training split, where that is another one than the audited split."""
+    read = getattr(player.adapter(on).subject, "lessons", None)
+    return [] if read is None else read(_LESSONS)
+
+
+@relation
+def foretells(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Training prompts show the answer of each task of the first half, which is paid in its own task alone.
+
+    The task's own prompt does not show the answer, but its words: nobody has to learn the answer by heart.
+    """
+    shown, own = "\n".join(records[0].at("lessons").value), records[1:]
+    half, paid = len(own) // 2, [number(record.at("score")) or 0.0 for record in own]
+    is_less = all(less < full - 1e-9 for full, less in zip(paid[:half], paid[half:], strict=True))
+    return half >= 2 and is_less and all(_is_foretold(record, shown) for record in own[:half])
+
+
+def _is_foretold(record: Record, shown: str) -> bool:
+    prompt, said = str(record.at("prompt").value), str(record.ops[1].value)
+    words = set(re.findall(r"\w{4,}", said.casefold()))
+    known = words & set(re.findall(r"\w{4,}", prompt.casefold()))
+    return len(said) >= LONG and said in shown and said not in prompt and len(known) >= _KNOWN * len(words)
+
+
+def _foretold(ctx: AuditContext) -> Finding | None:
+    """Returns a finding for answers of this split that the prompts of the training split show."""
+    asking = Probe((ask(f"{__name__}:lessons", mark="lessons"),))
+    runs = [run for run in solution_runs(ctx) if [op.do for op in run.ops] == ["answer"]]
+    shown = "\n".join(ctx.play_probe(asking).at("lessons").value) if runs else ""
+    runs = [run for run in runs if str(run.ops[0].value) in shown][:TASKS]
+    pairs = [*zip(runs, runs, strict=True), *zip(runs, [*runs[1:], *runs[:1]], strict=True)]
+    probes = [Probe((reset(one.task, mark="prompt"), answer(other.ops[0].value), score())) for one, other in pairs]
+    ctx.count_comparisons(len(runs))
+    return show(
+        ctx, "prompts of the training split show answers of this split", foretells, asking, *probes,
+        marks=("prompt", "score"), part="T", tasks=[run.task for run in runs], observed=runs[0].ops[0].value,
+        expected="examples that are the answer of no task in this split", teaches="answers by heart",
+    ) if len(runs) >= 2 else None  # fmt: skip
 
 
 def _blocks(text: str) -> list[str]:

@@ -137,7 +137,8 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
 
 _HEADS = ("verdict", "final verdict", "grade", "result", "score", "judgement", "decision", "conclusion", "outcome")
 _PAIRS = 3  # Pairs of tasks in which a verdict is tried in the place of one kind of text.
-_VERDICTS = ("yes no", "correct incorrect", "pass fail", "right wrong", "true false", "good bad", "1 0", "1/1 0/1")
+_WORDS = ("yes no", "correct incorrect", "pass fail", "right wrong", "true false", "good bad")
+_VERDICTS = (*_WORDS, "1 0", "1/1 0/1", "1.0 0.0", "1.00 0.00")
 
 
 def _heard(ctx: AuditContext, *both: tuple[ran.Solution, int, str]) -> Iterator[Finding | None]:

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 NAMES = {"model", "_model"}  # attributes in which a model may be that has no signature
 MAX_OBJECTS = 4_000  # objects of one verifier that are searched
 MAX_DEPTH = 40  # steps from a criterion to an object that is searched
+MAX_SENTENCES = 3  # longest sentences of the solution's words that are replaced, one at a time
 MAX_ARGUMENTS = 3  # longest texts in the solution's calls that are replaced, one at a time
-PROBE = "qzx1 words of the agent qzx2"  # answer that is followed to the judge's question
+PROBE = "qzxa words of the agent qzxb"  # answer that is followed to the judge's question
 _SEGMENT = re.compile(
     r"^(?:\s*<[^<>\n]+>|[^\W\d_][\w ]{0,30}[:=][ \t]+)?(?P<text>[^\n]*?)(?:</[^<>\n]+>)?$", re.MULTILINE
 )
+_SENTENCE = re.compile(r"(?<![^\s])[A-Z]\w* (?P<text>[^.!?\n]{12,})(?=[.!?](?:\s|$))")
 
 
 class Way(NamedTuple):
@@ -257,13 +259,18 @@ def _ways(oracle: list[Any] | None) -> Iterator[Way]:
 
 
 def _in_words(calls: Sequence[tuple[str, dict[str, Any]]], words: str) -> Iterator[Way]:
-    """Yields the way in which the answer replaces the longest text in the words: of JSON, or of a line."""
+    """Yields ways in which the answer replaces the longest text in the words: of JSON, of a line, or of sentences.
+
+    A sentence keeps its first word and its end: rules for its form come before a judge.
+    """
     try:
         texts = [leaf for _, leaf in leaves(json.loads(words)) if isinstance(leaf, str)]
     except ValueError:
         found = max(_SEGMENT.finditer(words), key=lambda one: len(one["text"]), default=None)
         if found and found["text"]:
             yield Way(calls, words[: found.start("text")], words[found.end("text") :])
+        for one in sorted(_SENTENCE.finditer(words), key=lambda one: -len(one["text"]))[:MAX_SENTENCES]:
+            yield Way(calls, words[: one.start("text")], words[one.end("text") :])
         return
     for quoted in sorted((json.dumps(text)[1:-1] for text in texts), key=len, reverse=True):
         if words.count(f'"{quoted}"') == 1:

@@ -166,6 +166,12 @@ class NativeSubject:
             found[split] = {name: self._run(task.digest(task.world())) for name, task in bare.items()}
         return found
 
+    def lessons(self, most: int) -> list[str]:
+        """Returns prompts of up to `most` tasks of the split "train", where that is another split than its own."""
+        is_other = "train" in self._env.splits and self.shelf.split != "train"
+        tasks = self._env.tasks("train") if is_other else ()
+        return [str(tasks[place].prompt) for place in range(min(most, len(tasks)))]
+
     def prompt(self, task: str) -> str:
         """Returns system prompt and task as in the agent's first request, without touching the running episode."""
         return "\n\n".join(message.text for message in self._run(self._begun(task, 0)).session.messages)
