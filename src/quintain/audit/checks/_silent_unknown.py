@@ -234,7 +234,7 @@ def _refusing(ctx: AuditContext, variation: Variation) -> list[Probe]:
 
 def _columns(variation: Variation) -> set[str]:
     columns = variation.base_state.columns.items()
-    return {column for column, values in columns if variation.good[variation.name] in values}
+    return {column for column, values in columns if variation.good.get(variation.name) in values}
 
 
 def _informs(ctx: AuditContext, variation: Variation) -> bool:
