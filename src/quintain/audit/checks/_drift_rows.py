@@ -94,7 +94,12 @@ def _is_after(first: dict[str, Any], second: dict[str, Any], order: str) -> bool
 
 
 def _keys(value: Any) -> list[Any]:
-    """Returns keys by which a value is sorted: of text by alphabet, and with T9 before T10; none for "1 May" or "é"."""
+    """Returns keys by which a value is sorted: of text by alphabet, and with T9 before T10; none for "1 May" or "é".
+
+    Text that is an amount of money ("$9 each") is sorted by the number.
+    """
+    if isinstance(value, str) and (money := _MONEY.fullmatch(value)):
+        return [float(money[1].replace(",", ""))]
     if is_number(value):
         return [float(value)]
     if not isinstance(value, str) or not value.isascii() or re.match(r"\d(?!\d{3}-\d\d|\d:\d\d)", value):
@@ -277,6 +282,7 @@ _TIME = re.compile(
     r"date|time|created|updated|_at$|^at$|^on$|^ts$|when|added|^day$|^start|sent|posted|due", re.IGNORECASE
 )
 _AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance|seats|size|rating", re.IGNORECASE)
+_MONEY = re.compile(r"[$€£]\s?(\d[\d,]*(?:\.\d+)?)(?!\w)\D*")
 _ABOUT_TIME = re.compile(r"recent|newest|latest|oldest|earliest|chronolog", re.IGNORECASE)
 LIMITS = re.compile(r"^(limit|max_results|max_rows|max_items|top|top_k|k|page_size|per_page|first_n)$")
 _LEAST = re.compile(r"at least|minimum|or more|no (fewer|less) than|not below", re.IGNORECASE)
@@ -409,8 +415,8 @@ def _promised(ctx: AuditContext, tools: Mapping[str, ToolSpec]) -> Iterator[Know
     for name, tool in tools.items():
         known = [(one.base_state, one) for one in _lists(ctx, name)[:12]]
         yield from (KnownCall(base.task, base.before, one.op, one.seen, ()) for base, one in known)
-        for task in ctx.sample_tasks(3):
-            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
+        for task in ctx.sample_tasks(12):
+            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(20))}
             ops = [call(name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
             record = ctx.play(reset(task), *ops)
             seen = [(op.marked(""), record.at(op.mark)) for op in ops]
@@ -427,10 +433,13 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
 
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
-    """True if the rows differ in a number, or in a time of one form."""
+    """True if the rows differ in a number, in a time of one form, or in an amount of one unit."""
     values = [row.get(name) for row in rows]
-    are_times = all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
-    return len({*map(str, values)}) > 1 and (are_times or all(map(is_number, values)))
+    texts = [value for value in values if isinstance(value, str)]
+    are_times = all(re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in texts)
+    are_money = all(map(_MONEY.fullmatch, texts)) and len({re.sub(r"[\d.,]", "", value) for value in texts}) == 1
+    is_one = (are_times or are_money) if len(texts) == len(values) else all(map(is_number, values))
+    return len({*map(str, values)}) > 1 and is_one
 
 
 def is_time(value: Any) -> bool:
