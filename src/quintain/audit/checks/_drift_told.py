@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.cuts import moves_every_day
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.variations import Variation, changed
 from quintain.audit.kernel.adapter import ToolSpec
@@ -278,6 +279,9 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     reported, looked = set[tuple[str, str]](), False
     for series in series_of(ctx):
         what = (series.variations[0].tool.name, series.name)
+        if what not in reported and (found := _workdays(ctx, series)):
+            reported.add(what)
+            yield found
         slots = dict.fromkeys(slot for slots in series.slots for slot in slots)
         for slot in slots if what not in reported else ():
             looked = True
@@ -289,6 +293,31 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
                 break
     if not looked:
         raise NotChecked("no call has an effect that can be seen")
+
+
+@relation
+def counts_weekends(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A week and more of working days moves the date of an answer by as many days of the calendar."""
+    answers = [(called(record).value[evidence.data], text_of(record.at("call"))) for record in records]
+    return moves_every_day(answers) and not any(record.at("call").is_error for record in records)
+
+
+_WORKDAYS = re.compile(r"(how many|number of) (working|business|week)[ -]?days", re.IGNORECASE)
+
+
+def _workdays(ctx: AuditContext, series: Series) -> Finding | None:
+    tool, name = series.variations[0].tool, series.name
+    if not _WORKDAYS.search(str(tool.properties[name])) or not all(map(is_number, series.asked)):
+        return None
+    tried = sorted(series.variations, key=lambda one: float(one.arguments[name]))
+    probes = [one.probe() for one in (tried[0], tried[-1])]
+    if not counts_weekends(ctx.play_all(probes), Evidence("", data=name)):
+        return None
+    return show(
+        ctx, f"{tool.name} takes {name} in working days, and counts weekends too", counts_weekends, *probes, data=name,
+        expected="at least two days more in each week", observed=[one.seen.value for one in (tried[0], tried[-1])],
+        teaches="amounts in a unit that the tool does not take",
+    )  # fmt: skip
 
 
 def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
