@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quintain.audit.facts.contracts import covers, is_named, touches
-from quintain.audit.facts.cuts import TIME, cut_as_text, gains_its_own, numbers
+from quintain.audit.facts.cuts import money
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
 from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.facts.generate import fits, valid
@@ -99,10 +99,8 @@ def _keys(value: Any) -> list[Any]:
 
     Text that is an amount of money ("$9 each") is sorted by the number.
     """
-    if isinstance(value, str) and (money := _MONEY.fullmatch(value)):
-        return [float(money[1].replace(",", ""))]
-    if is_number(value):
-        return [float(value)]
+    if amount := money(value):
+        return [amount[0]]
     if not isinstance(value, str) or not value.isascii() or re.match(r"\d(?!\d{3}-\d\d|\d:\d\d)", value):
         return []
     parts = re.findall(r"\d+|\D+", value.casefold())
@@ -283,7 +281,6 @@ _TIME = re.compile(
     r"date|time|created|updated|_at$|^at$|^on$|^ts$|when|added|^day$|^start|sent|posted|due", re.IGNORECASE
 )
 _AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance|seats|size|rating", re.IGNORECASE)
-_MONEY = re.compile(r"[$€£]\s?(\d[\d,]*(?:\.\d+)?)(?!\w)\D*")
 _ABOUT_TIME = re.compile(r"recent|newest|latest|oldest|earliest|chronolog", re.IGNORECASE)
 LIMITS = re.compile(r"^(limit|max_results|max_rows|max_items|top|top_k|k|page_size|per_page|first_n)$")
 _LEAST = re.compile(r"at least|minimum|or more|no (fewer|less) than|not below", re.IGNORECASE)
@@ -367,33 +364,9 @@ def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
     return rows is not None and is_number(limit) and 0 <= limit < len(rows)
 
 
-@relation
-def compares_text(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A parameter cuts a list where the text of its time belongs, at three values at least: 10:30 before 9:00."""
-    return bool(cut_as_text([(called(one).value.get(evidence.data), _shown(one)) for one in records]))
-
-
-@relation
-def leaves_out_the_end(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Lists cut at two numbers have no row of the number; those cut at the next one have these rows and no others.
-
-    The numbers have gaps: those of lines, which count from 0 or from 1, have none.
-    """
-    if any(record.at("call").is_error for record in records):
-        return False
-    lists = {called(record).value[evidence.data]: _shown(record) for record in records}
-    ends = [end for end in lists if end + 1 in lists and gains_its_own(lists[end], lists[end + 1], end)]
-    return len(ends) > 1 and max(ends) - min(ends) >= len(ends)
-
-
-def _shown(record: Record) -> list[Any]:
-    return rows_of(record.at("call").value) or []
-
-
 def readings(ctx: AuditContext) -> list[Variation]:
-    """Lists of calls that read or changed nothing, the longest first."""
-    legal = [one for one in ctx.variations.all if one.kind in ("good", "legal") and one.works]
-    legal = [one for one in legal if not one.changes or seems_to_read(ctx, one.tool.name)]
+    """Lists that tools gave and that changed nothing, the longest first."""
+    legal = [one for one in ctx.variations.all if one.kind in ("good", "legal") and one.works and not one.changes]
     found = [(rows, one) for one in legal if (rows := rows_of(one.seen.value)) is not None]
     if not found:
         raise NotChecked("no tool gives a list")
@@ -460,11 +433,9 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
     """True if the rows differ in a number, a time of one form, or an amount of one unit."""
     values = [row.get(name) for row in rows]
-    texts = [value for value in values if isinstance(value, str)]
-    are_times = all(re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in texts)
-    are_money = all(map(_MONEY.fullmatch, texts)) and len({re.sub(r"[\d.,]", "", value) for value in texts}) == 1
-    is_one = (are_times or are_money) if len(texts) == len(values) else all(map(is_number, values))
-    return len({*map(str, values)}) > 1 and is_one
+    are_times = all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
+    units = {amount and amount[1] for amount in map(money, values)}
+    return len({*map(str, values)}) > 1 and (are_times or len(units - {None}) == len(units) == 1)
 
 
 def is_time(value: Any) -> bool:
@@ -480,36 +451,6 @@ def filters(ctx: AuditContext) -> Iterator[Finding | None]:
         for name in [one for one in variation.arguments if one not in ctx.contract(variation.tool.name).filters]:
             ctx.count_comparisons()
             yield _filtered(ctx, variation, name, rows=rows or [])
-        if variation.kind == "good":
-            yield from (_cut(ctx, variation, name) for name in variation.tool.properties)
-
-
-_INCLUDED = re.compile(
-    r"^(?=.*\b(last|end|final|until|through)\b).*\b(included|inclusive)\b", re.IGNORECASE | re.DOTALL
-)
-
-
-def _cut(ctx: AuditContext, variation: Variation, name: str) -> Finding | None:
-    """Returns a finding for a list that is cut by the text of a time, or before its promised end."""
-    tool, given, schema = variation.tool, variation.arguments, variation.tool.properties[name]
-    if TIME.fullmatch(str(given.get(name))):
-        own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.works]
-        law, title = compares_text, f"{tool.name} compares {name} as text, so 10:30 comes before 9:00"
-        probes = [one.probe() for one in own if one.name in ("", name)]
-    elif is_dict(schema) and _INCLUDED.search(str(schema.get("description"))):
-        law, title = leaves_out_the_end, f"{tool.name} leaves out its {name}, which it says is included"
-        ends = sorted({*numbers(rows_of(variation.seen.value) or [])})[-12:]
-        ops = [call(tool.name, given | {name: end}, mark="call") for end in sorted({*ends, *(end + 1 for end in ends)})]
-        probes = [Probe((*variation.base_state.head, op)) for op in ops if fits(op.value[name], schema)]
-    else:
-        return None
-    ctx.count_comparisons()
-    if not law(ctx.play_all(probes), Evidence("", data=name)):
-        return None
-    return show(
-        ctx, title, law, *probes, data=name, expected=f"what the parameter asks for: {given}",
-        observed=[probe.ops[-1].value for probe in probes], teaches="that query parameters mean something else",
-    )  # fmt: skip
 
 
 def _filtered(ctx: AuditContext, variation: Variation, name: str, *, rows: list[dict[str, Any]]) -> Finding | None:

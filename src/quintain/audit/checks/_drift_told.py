@@ -14,18 +14,18 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.cuts import moves_every_day
+from quintain.audit.facts.cuts import misread
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.variations import Variation, changed
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, same
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_production import UNITS, at_odds, may_be, rate_of
-from ._drift_words import SAYS, show, text_of
+from ._drift_words import SAYS, rows_of, show, text_of
 
 TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
@@ -279,7 +279,8 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     reported, looked = set[tuple[str, str]](), False
     for series in series_of(ctx):
         what = (series.variations[0].tool.name, series.name)
-        if what not in reported and (found := _workdays(ctx, series)):
+        if what not in reported and (found := _misread(ctx, series)):
+            looked = True
             reported.add(what)
             yield found
         slots = dict.fromkeys(slot for slots in series.slots for slot in slots)
@@ -296,28 +297,25 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 @relation
-def counts_weekends(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A week and more of working days moves the date of an answer by as many days of the calendar."""
-    answers = [(called(record).value[evidence.data], text_of(record.at("call"))) for record in records]
-    return moves_every_day(answers) and not any(record.at("call").is_error for record in records)
+def misreads(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Answers to values of a parameter show for what it is taken, though it is said to be something else."""
+    seen = [(called(record).value.get(evidence.data["name"]), record.at("call")) for record in records]
+    has_failed = any(one.is_error for _, one in seen)
+    return not has_failed and misread(_answers(seen), evidence.data["text"]) == evidence.data["how"]
 
 
-_WORKDAYS = re.compile(r"(how many|number of) (working|business|week)[ -]?days", re.IGNORECASE)
+def _answers(seen: Sequence[tuple[Any, OpResult]]) -> list[tuple[Any, Any, list[Any]]]:
+    return [(asked, one.value, rows_of(one.value) or []) for asked, one in seen]
 
 
-def _workdays(ctx: AuditContext, series: Series) -> Finding | None:
+def _misread(ctx: AuditContext, series: Series) -> Finding | None:
     tool, name = series.variations[0].tool, series.name
-    if not _WORKDAYS.search(str(tool.properties[name])) or not all(map(is_number, series.asked)):
-        return None
-    tried = sorted(series.variations, key=lambda one: float(one.arguments[name]))
-    probes = [one.probe() for one in (tried[0], tried[-1])]
-    if not counts_weekends(ctx.play_all(probes), Evidence("", data=name)):
-        return None
+    text = str(tool.properties[name].get("description"))
+    how = misread(_answers([(one.arguments[name], one.seen) for one in series.variations]), text)
     return show(
-        ctx, f"{tool.name} takes {name} in working days, and counts weekends too", counts_weekends, *probes, data=name,
-        expected="at least two days more in each week", observed=[one.seen.value for one in (tried[0], tried[-1])],
-        teaches="amounts in a unit that the tool does not take",
-    )  # fmt: skip
+        ctx, f"{tool.name} takes {name} for {how}", misreads, *(one.probe() for one in series.variations),
+        data={"name": name, "text": text, "how": how}, expected=text, observed=how, teaches=TEACHES,
+    ) if how else None  # fmt: skip
 
 
 def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:

@@ -5,22 +5,39 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
-from .data import is_dict
+from .data import is_dict, is_number
 
-TIME = re.compile(r"(\d{1,2}):(\d\d)")
+_TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _WAYS: tuple[Callable[[Any, Any], bool], ...] = (operator.ge, operator.gt, operator.le, operator.lt)
 
 
-def moves_every_day(answers: Sequence[tuple[int, str]]) -> bool:
-    """True if a week and more moves the one date (2026-03-09) of an answer by all its days, weekends too.
+_WORKDAYS = re.compile(r"(how many|number of) (working|business|week)[ -]?days", re.IGNORECASE)
+_INCLUDED = re.compile(r"(?=.*\b(last|end|final|until|through)\b).*\b(included|inclusive)\b", re.IGNORECASE | re.DOTALL)
+_MONEY = re.compile(r"([$€£]\s?)(\d[\d,]*(?:\.\d+)?)((?!\w)\D*)")
+
+
+def misread(answers: Sequence[tuple[Any, Any, list[Any]]], description: str) -> str:
+    """Returns for what a tool takes a parameter that is none of it, as answers to its values show; empty for nothing.
 
     Args:
-        answers: (days, answer) pairs.
+        answers: (value, answer, its rows) triples; calls that differ in this parameter alone.
+        description: What the parameter is said to be.
     """
+    numbered = [one for one in answers if is_number(one[0])]
+    if _WORKDAYS.search(description) and _moves_every_day([(days, str(text)) for days, text, _ in numbered]):
+        return "days of the calendar, where it says working days"
+    if _INCLUDED.match(description) and _leaves_out_the_end({end: rows for end, _, rows in numbered}):
+        return "an end that is left out, where it says included"
+    lists = [(value, rows) for value, _, rows in answers if isinstance(value, str) and _TIME.fullmatch(value)]
+    return "text, by which 10:30 comes before 9:00" if _are_cut_as_text(lists) else ""
+
+
+def _moves_every_day(answers: Sequence[tuple[int, str]]) -> bool:
+    """True if a week and more moves the one date (2026-03-09) of an answer by all its days, weekends too."""
     found = [(days, {*re.findall(r"\b\d{4}-\d\d-\d\d\b", text)}) for days, text in answers]
     known = sorted((days, texts.pop()) for days, texts in found if len(texts) == 1)
     if len(known) < 2 or known[-1][0] - known[0][0] < 7:
@@ -32,39 +49,51 @@ def moves_every_day(answers: Sequence[tuple[int, str]]) -> bool:
         return False
 
 
-def cut_as_text(lists: Sequence[tuple[str | None, list[Any]]]) -> str:
-    """Returns the field of times by whose text, and not by whose time, lists are cut; empty for none.
+def _leaves_out_the_end(lists: Mapping[int, list[Any]]) -> bool:
+    """True if lists cut at the numbers that follow some numbers gain only rows of the numbers themselves.
 
-    Args:
-        lists: (value, rows) pairs, of three lists at least that differ and are cut at a time such as 9:30; a list
-            without a value has all rows.
+    The numbers have gaps: those of lines, which count from 0 or from 1, have none.
     """
+    ends = [end for end in lists if end + 1 in lists and _gains_its_own(lists[end], lists[end + 1], end)]
+    return len(ends) > 1 and max(ends) - min(ends) >= len(ends)
+
+
+def _are_cut_as_text(lists: Sequence[tuple[str, list[Any]]]) -> bool:
+    """True if three unlike lists or more are cut by the text of a field of times, not by its time."""
     every = [*{_text(row): row for _, rows in lists for row in rows}.values()]
-    cuts = {value: {*map(_text, rows)} for value, rows in lists if value is not None and TIME.fullmatch(value)}
+    cuts = {value: {*map(_text, rows)} for value, rows in lists}
     if len({*map(frozenset, cuts.values())}) < 3 or not all(map(is_dict, every)):
-        return ""
+        return False
     for field in every[0]:
         cells = {_text(row): str(row.get(field)) for row in every}
-        if not all(map(TIME.fullmatch, cells.values())):
+        if not all(map(_TIME.fullmatch, cells.values())):
             continue
         for is_in in _WAYS:
             is_text = all((row in cuts[at]) == is_in(cell, at) for row, cell in cells.items() for at in cuts)
             pairs = ((cell, at) for cell in cells.values() for at in cuts)
             if is_text and any(is_in(cell, at) != is_in(_minutes(cell), _minutes(at)) for cell, at in pairs):
-                return str(field)
-    return ""
+                return True
+    return False
 
 
-def gains_its_own(less: Sequence[Any], more: Sequence[Any], value: int) -> bool:
+def _gains_its_own(less: Sequence[Any], more: Sequence[Any], value: int) -> bool:
     """True if a list cut at the next number gains rows, all of them with the number itself."""
     known = {*map(_text, less)}
-    gained = [{*numbers([row])} for row in more if _text(row) not in known]
+    gained = [{*numbers(row)} for row in more if _text(row) not in known]
     return bool(gained) and all(value in row and value + 1 not in row for row in gained)
 
 
-def numbers(rows: Sequence[Any]) -> Iterator[int]:
-    """Yields the whole numbers in rows, also those in texts."""
-    yield from (int(text) for row in rows for text in re.findall(r"(?<![\w.])\d{1,9}(?![\w.])", _text(row)))
+def numbers(value: Any) -> list[int]:
+    """Returns the whole numbers in a value, also those in its texts, in ascending order."""
+    return sorted({int(text) for text in re.findall(r"(?<![\w.])\d{1,9}(?![\w.])", _text(value))})
+
+
+def money(value: Any) -> tuple[float, str] | None:
+    """Returns a number, or a text with one amount of money ("$9 each"), as its number and unit; None for others."""
+    if is_number(value):
+        return float(value), ""
+    found = _MONEY.fullmatch(value) if isinstance(value, str) else None
+    return (float(found[2].replace(",", "")), found[1] + found[3]) if found else None
 
 
 def _minutes(text: str) -> int:
