@@ -66,6 +66,13 @@ def slow(*row: str) -> Any:
         slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
         slow("unseen_d/seedbank", "env_two_suffice", "x.ladder"),
         slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
+        slow(
+            "unseen_e/herbarium", "env_tolerant", "x.unknown_names"
+        ),  # a search that keeps its place, cut after a page
+        slow("unseen_e/herbarium", "env_range", "x.done_as_told"),  # the last year is said to be included
+        slow("unseen_e/ferry", "env_printed_times", "x.done_as_told"),  # 10:30 comes before 9:00
+        slow("unseen_e/permitdesk", "env_calendar_wait", "x.done_as_told"),  # working days that count weekends
+        slow("unseen_e/pollination", "env_labels", "x.lists_are_in_order"),  # "$9 each" is an amount
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

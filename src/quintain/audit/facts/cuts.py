@@ -59,7 +59,7 @@ def _leaves_out_the_end(lists: Mapping[int, list[Any]]) -> bool:
 
 
 def _are_cut_as_text(lists: Sequence[tuple[str, list[Any]]]) -> bool:
-    """True if three unlike lists or more are cut by the text of a field of times, not by its time."""
+    """True if three unlike lists or more are cut by the text of a field of times, not by times."""
     every = [*{_text(row): row for _, rows in lists for row in rows}.values()]
     cuts = {value: {*map(_text, rows)} for value, rows in lists}
     if len({*map(frozenset, cuts.values())}) < 3 or not all(map(is_dict, every)):
