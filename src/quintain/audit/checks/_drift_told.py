@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.cuts import misread
+from quintain.audit.facts.cuts import Answer, misread
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.variations import Variation, changed
 from quintain.audit.kernel.adapter import ToolSpec
@@ -121,8 +121,9 @@ def slots_in(record: Record) -> Slots:
 
 
 def made_by(record: Record) -> dict[str, list[Any]] | None:
-    """Returns the changes between the looks of a record."""
-    return changed(record.at("was").value, record.at("look").value)
+    """Returns the changes between the looks of a record; None without looks."""
+    has_looks = any(op.mark == "was" for op in record.ops)
+    return None if not has_looks else changed(record.at("was").value, record.at("look").value)
 
 
 def called(record: Record) -> Op:
@@ -299,22 +300,23 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
 @relation
 def misreads(records: Sequence[Record], evidence: Evidence) -> bool:
     """Answers to values of a parameter show for what it is taken, though it is said to be something else."""
-    seen = [(called(record).value.get(evidence.data["name"]), record.at("call")) for record in records]
-    has_failed = any(one.is_error for _, one in seen)
-    return not has_failed and misread(_answers(seen), evidence.data["text"]) == evidence.data["how"]
+    name, text, how = evidence.data
+    answers = [_answer(called(one).value[name], one.at("call"), made_by(one)) for one in records]
+    return misread(answers, text) == how and not any(one.at("call").is_error for one in records)
 
 
-def _answers(seen: Sequence[tuple[Any, OpResult]]) -> list[tuple[Any, Any, list[Any]]]:
-    return [(asked, one.value, rows_of(one.value) or []) for asked, one in seen]
+def _answer(asked: Any, seen: OpResult, changes: dict[str, list[Any]] | None) -> Answer:
+    return asked, seen.value, rows_of(seen.value) or [], changes or {}
 
 
 def _misread(ctx: AuditContext, series: Series) -> Finding | None:
     tool, name = series.variations[0].tool, series.name
     text = str(tool.properties[name].get("description"))
-    how = misread(_answers([(one.arguments[name], one.seen) for one in series.variations]), text)
+    how = misread([_answer(one.arguments[name], one.seen, one.changes) for one in series.variations], text)
+    probes = [one.probe(looks=one.changes is not None) for one in series.variations]
     return show(
-        ctx, f"{tool.name} takes {name} for {how}", misreads, *(one.probe() for one in series.variations),
-        data={"name": name, "text": text, "how": how}, expected=text, observed=how, teaches=TEACHES,
+        ctx, f"{tool.name} takes {name} for {how}", misreads, *probes,
+        data=[name, text, how], expected=text, observed=how, teaches=TEACHES,
     ) if how else None  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -17,23 +17,38 @@ _WAYS: tuple[Callable[[Any, Any], bool], ...] = (operator.ge, operator.gt, opera
 
 _WORKDAYS = re.compile(r"(how many|number of) (working|business|week)[ -]?days", re.IGNORECASE)
 _INCLUDED = re.compile(r"(?=.*\b(last|end|final|until|through)\b).*\b(included|inclusive)\b", re.IGNORECASE | re.DOTALL)
+_WHOLE = re.compile(r"\b(complete|whole|entire|in full)\b", re.IGNORECASE)
 _MONEY = re.compile(r"([$€£]\s?)(\d[\d,]*(?:\.\d+)?)((?!\w)\D*)")
 
 
-def misread(answers: Sequence[tuple[Any, Any, list[Any]]], description: str) -> str:
+Answer = tuple[Any, Any, list[Any], dict[str, list[Any]]]
+"""The value of a parameter, the answer, its rows, and the changes of the state by path, as [before, after]."""
+
+
+def misread(answers: Sequence[Answer], description: str) -> str:
     """Returns for what a tool takes a parameter that is none of it, as answers to its values show; empty for nothing.
 
     Args:
-        answers: (value, answer, its rows) triples; calls that differ in this parameter alone.
+        answers: Answers to calls that differ in this parameter alone.
         description: What the parameter is said to be.
     """
     numbered = [one for one in answers if is_number(one[0])]
-    if _WORKDAYS.search(description) and _moves_every_day([(days, str(text)) for days, text, _ in numbered]):
+    if _WORKDAYS.search(description) and _moves_every_day([(days, str(text)) for days, text, *_ in numbered]):
         return "days of the calendar, where it says working days"
-    if _INCLUDED.match(description) and _leaves_out_the_end({end: rows for end, _, rows in numbered}):
+    if _INCLUDED.match(description) and _leaves_out_the_end({end: rows for end, _, rows, _ in numbered}):
         return "an end that is left out, where it says included"
-    lists = [(value, rows) for value, _, rows in answers if isinstance(value, str) and _TIME.fullmatch(value)]
+    texts = [one for one in answers if isinstance(one[0], str) and len(one[0]) > 2]
+    if _WHOLE.search(description) and any(_changes_parts(value, made.values()) for value, *_, made in texts):
+        return "a part of a longer value, where it says that it is complete"
+    lists = [(value, rows) for value, _, rows, _ in texts if _TIME.fullmatch(value)]
     return "text, by which 10:30 comes before 9:00" if _are_cut_as_text(lists) else ""
+
+
+def _changes_parts(value: str, changes: Iterable[list[Any]]) -> bool:
+    """True if a value is replaced, and also in a longer one, where it ends amid a word or number."""
+    pairs = [(str(before), str(after)) for before, after in changes if isinstance(before, str)]
+    new, inner = dict(pairs).get(value), rf"\w{re.escape(value)}|{re.escape(value)}\w"
+    return any(re.search(inner, old) and after == old.replace(value, new) for old, after in pairs if new is not None)
 
 
 def _moves_every_day(answers: Sequence[tuple[int, str]]) -> bool:
