@@ -321,7 +321,9 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
     text = f"{name} {tool.description} {tool.properties[name].get('description')}"
     own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
     strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
-    values = [one.arguments.get(name) for one in own if one.kind != "unknown" and one.works]
+    tried = [one for one in own if one.kind != "unknown" and one.works and rows_of(one.seen.value) != []]
+    tried.sort(key=lambda one: len(rows_of(one.seen.value) or ()))  # A short list is whole, and not cut after a page.
+    values = [one.arguments.get(name) for one in tried]
     usual = [{name: value} for value in values if value]
     if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
         return

@@ -11,7 +11,7 @@ from typing import Any
 
 from .data import is_dict, is_number
 
-_TIME = re.compile(r"(\d{1,2}):(\d\d)")
+TIME = re.compile(r"\b\d{1,2}:\d\d\b")
 _WAYS: tuple[Callable[[Any, Any], bool], ...] = (operator.ge, operator.gt, operator.le, operator.lt)
 
 
@@ -40,7 +40,7 @@ def misread(answers: Sequence[Answer], description: str) -> str:
     texts = [one for one in answers if isinstance(one[0], str) and len(one[0]) > 2]
     if _WHOLE.search(description) and any(_changes_parts(value, made.values()) for value, *_, made in texts):
         return "a part of a longer value, where it says that it is complete"
-    lists = [(value, rows) for value, _, rows, _ in texts if _TIME.fullmatch(value)]
+    lists = [(value, rows) for value, _, rows, _ in texts if TIME.fullmatch(value)]
     return "text, by which 10:30 comes before 9:00" if _are_cut_as_text(lists) else ""
 
 
@@ -81,7 +81,7 @@ def _are_cut_as_text(lists: Sequence[tuple[str, list[Any]]]) -> bool:
         return False
     for field in every[0]:
         cells = {_text(row): str(row.get(field)) for row in every}
-        if not all(map(_TIME.fullmatch, cells.values())):
+        if not all(map(TIME.fullmatch, cells.values())):
             continue
         for is_in in _WAYS:
             is_text = all((row in cuts[at]) == is_in(cell, at) for row, cell in cells.items() for at in cuts)
