@@ -71,7 +71,7 @@ def test_misread_lets_sound_tools_alone(answers: list[Answer], description: str)
 def test_an_amount_of_money_has_a_number_and_a_unit() -> None:
     assert money("$1,200.50 per hive") == (1200.5, "$ per hive")
     assert money(9) == (9.0, "")
-    assert [money(value) for value in ("9 per hive", "$9k", "$9 to $12", "$", None, True)] == [None] * 6
+    assert [money(value) for value in ("9 each", "$9k", "$9 to $12", "€9,50", "€1.200", "$", None)] == [None] * 7
 
 
 def test_whole_numbers_are_read_in_texts_too() -> None:

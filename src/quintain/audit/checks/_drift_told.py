@@ -276,7 +276,7 @@ def series_of(ctx: AuditContext) -> Iterator[Series]:
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=78)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that no argument is cut, replaced, dropped or counted in another unit."""
+    """Checks that no argument is cut, replaced, dropped, or taken for something else, such as another unit."""
     reported, looked = set[tuple[str, str]](), False
     for series in series_of(ctx):
         what = (series.variations[0].tool.name, series.name)

@@ -18,7 +18,7 @@ _WAYS: tuple[Callable[[Any, Any], bool], ...] = (operator.ge, operator.gt, opera
 _WORKDAYS = re.compile(r"(how many|number of) (working|business|week)[ -]?days", re.IGNORECASE)
 _INCLUDED = re.compile(r"(?=.*\b(last|end|final|until|through)\b).*\b(included|inclusive)\b", re.IGNORECASE | re.DOTALL)
 _WHOLE = re.compile(r"\b(complete|whole|entire|in full)\b", re.IGNORECASE)
-_MONEY = re.compile(r"([$€£]\s?)(\d[\d,]*(?:\.\d+)?)((?!\w)\D*)")
+_MONEY = re.compile(r"([$€£]\s?)((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d{1,2})?)((?![\w.,])\D*)")
 
 
 Answer = tuple[Any, Any, list[Any], dict[str, list[Any]]]
