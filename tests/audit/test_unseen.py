@@ -70,6 +70,11 @@ def slow(*row: str) -> Any:
         slow("unseen_e/museum", "env_thinking", "x.judge_reads_verdicts"),  # a line for each item
         slow("unseen_e/museum", "env_neighbours", "x.examples_are_no_answers"),  # prompts of the training split
         slow("unseen_e/zonedesk", "env_first_score", "x.quoted_verdict"),  # a score with decimals
+        slow(
+            "unseen_e/herbarium", "env_tolerant", "x.unknown_names"
+        ),  # a search that keeps its place, cut after a page
+        slow("unseen_e/ferry", "env_printed_times", "x.done_as_told"),  # 10:30 comes before 9:00
+        slow("unseen_e/pollination", "env_labels", "x.lists_are_in_order"),  # "$9 each" is an amount
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quintain.audit.facts.contracts import covers, is_named, touches
+from quintain.audit.facts.cuts import money
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
 from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.facts.generate import fits, valid
@@ -94,9 +95,12 @@ def _is_after(first: dict[str, Any], second: dict[str, Any], order: str) -> bool
 
 
 def _keys(value: Any) -> list[Any]:
-    """Returns keys by which a value is sorted: of text by alphabet, and with T9 before T10; none for "1 May" or "é"."""
-    if is_number(value):
-        return [float(value)]
+    """Returns keys by which a value is sorted: of text by alphabet, and with T9 before T10; none for "1 May" or "é".
+
+    Text that is an amount of money ("$9 each") is sorted by the number.
+    """
+    if amount := money(value):
+        return [amount[0]]
     if not isinstance(value, str) or not value.isascii() or re.match(r"\d(?!\d{3}-\d\d|\d:\d\d)", value):
         return []
     parts = re.findall(r"\d+|\D+", value.casefold())
@@ -409,8 +413,8 @@ def _promised(ctx: AuditContext, tools: Mapping[str, ToolSpec]) -> Iterator[Know
     for name, tool in tools.items():
         known = [(one.base_state, one) for one in _lists(ctx, name)[:12]]
         yield from (KnownCall(base.task, base.before, one.op, one.seen, ()) for base, one in known)
-        for task in ctx.sample_tasks(3):
-            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
+        for task in ctx.sample_tasks(12):
+            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(20))}
             ops = [call(name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
             record = ctx.play(reset(task), *ops)
             seen = [(op.marked(""), record.at(op.mark)) for op in ops]
@@ -427,10 +431,11 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
 
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
-    """True if the rows differ in a number, or in a time of one form."""
+    """True if the rows differ in a number, a time of one form, or an amount of one unit."""
     values = [row.get(name) for row in rows]
     are_times = all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
-    return len({*map(str, values)}) > 1 and (are_times or all(map(is_number, values)))
+    units = {amount and amount[1] for amount in map(money, values)}
+    return len({*map(str, values)}) > 1 and (are_times or len(units - {None}) == len(units) == 1)
 
 
 def is_time(value: Any) -> bool:

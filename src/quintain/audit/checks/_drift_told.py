@@ -14,17 +14,18 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.cuts import Answer, misread
 from quintain.audit.facts.data import is_dict, is_list, is_number, parsed
 from quintain.audit.facts.variations import Variation, changed
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, same
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, same
 from quintain.audit.kernel.registry import relation
 
 from ._drift_production import UNITS, at_odds, may_be, rate_of
-from ._drift_words import SAYS, show, text_of
+from ._drift_words import SAYS, rows_of, show, text_of
 
 TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
@@ -120,8 +121,9 @@ def slots_in(record: Record) -> Slots:
 
 
 def made_by(record: Record) -> dict[str, list[Any]] | None:
-    """Returns the changes between the looks of a record."""
-    return changed(record.at("was").value, record.at("look").value)
+    """Returns the changes between the looks of a record; None without looks."""
+    has_looks = any(op.mark == "was" for op in record.ops)
+    return None if not has_looks else changed(record.at("was").value, record.at("look").value)
 
 
 def called(record: Record) -> Op:
@@ -274,10 +276,14 @@ def series_of(ctx: AuditContext) -> Iterator[Series]:
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=78)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Checks that no argument is cut, replaced, dropped or counted in another unit."""
+    """Checks that no argument is cut, replaced, dropped, or taken for something else, such as another unit."""
     reported, looked = set[tuple[str, str]](), False
     for series in series_of(ctx):
         what = (series.variations[0].tool.name, series.name)
+        if what not in reported and (found := _misread(ctx, series)):
+            looked = True
+            reported.add(what)
+            yield found
         slots = dict.fromkeys(slot for slots in series.slots for slot in slots)
         for slot in slots if what not in reported else ():
             looked = True
@@ -289,6 +295,30 @@ def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
                 break
     if not looked:
         raise NotChecked("no call has an effect that can be seen")
+
+
+@relation
+def misreads(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Answers to values of a parameter show for what it is taken, though it is said to be something else."""
+    name, text, how = evidence.data
+    answers = [_answer(called(one).value[name], one.at("call"), made_by(one)) for one in records]
+    return misread(answers, text) == how and not any(one.at("call").is_error for one in records)
+
+
+def _answer(asked: Any, seen: OpResult, changes: dict[str, list[Any]] | None) -> Answer:
+    return asked, seen.value, rows_of(seen.value) or [], changes or {}
+
+
+def _misread(ctx: AuditContext, series: Series) -> Finding | None:
+    tool, name = series.variations[0].tool, series.name
+    text = str(tool.properties[name].get("description"))
+    how = misread([_answer(one.arguments[name], one.seen, one.changes) for one in series.variations], text)
+    probes = [one.probe(looks=one.changes is not None) for one in series.variations]
+    return show(
+        ctx, f"{tool.name} takes {name} for {how}", misreads, *probes,
+        data=[name, text, how], expected=text, observed=how, teaches=TEACHES,
+        at_most="likely" if ", where it says" in how else "proven",
+    ) if how else None  # fmt: skip
 
 
 def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:

@@ -133,17 +133,20 @@ def falls_back(records: Sequence[Record], evidence: Evidence) -> bool:
 def stands_in(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two words that mean nothing do what a third value does, and each of the others does something else.
 
-    A call that changes nothing gives rows, of which the other values choose some. Two values of a parameter that leaves
-    rows out would show all of them, one or the other.
+    A call that gives rows gives all of them, of which the other values choose some. A value chooses rows that it names,
+    or rows of the whole list; two values that leave rows out would show all of them, one or the other.
     """
     words = [str(called(record).value.get(evidence.data) or "?") for record in records]
     done = [f"{text_of(record.at('call'))} {_changes(record)}" for record in records]
     done = [one.replace(word, "?") for one, word in zip(done, words, strict=True)]
     is_one = len({*done[:3]}) == 1 and done[0] not in done[3:] and not any(one.at("call").is_error for one in records)
-    whole, *parts = (rows_of(record.at("call").value) or [] for record in records[2:])
-    rows = [row for part in parts for row in part if row in whole]
-    are_parts = len(parts) > 1 and all(parts) and len(rows) == sum(map(len, parts))
-    return is_one and (bool(_changes(records[0])) or (are_parts and any(row not in rows for row in whole)))
+    whole, *parts = (rows_of(record.at("call").value) for record in records[2:])
+    if whole is None:
+        return is_one and bool(_changes(records[0]))
+    rows = [(word, row) for word, part in zip(words[3:], parts, strict=True) for row in part or ()]
+    are_chosen = all(row in whole for _, row in rows) or all(mentions(row, word) for word, row in rows)
+    shown = [row for _, row in rows]
+    return is_one and len(parts) > 1 and all(parts) and are_chosen and any(row not in shown for row in whole)
 
 
 @relation
@@ -234,7 +237,7 @@ def _refusing(ctx: AuditContext, variation: Variation) -> list[Probe]:
 
 def _columns(variation: Variation) -> set[str]:
     columns = variation.base_state.columns.items()
-    return {column for column, values in columns if variation.good[variation.name] in values}
+    return {column for column, values in columns if variation.good.get(variation.name) in values}
 
 
 def _informs(ctx: AuditContext, variation: Variation) -> bool:
@@ -318,12 +321,14 @@ def _stand_ins(ctx: AuditContext, variation: Variation) -> Iterator[list[Probe]]
     text = f"{name} {tool.description} {tool.properties[name].get('description')}"
     own = [one for one in ctx.variations.of(tool.name) if one.good == variation.good and one.name in ("", name)]
     strange = [{name: one.arguments[name]} for one in own if one.kind == "unknown" and one.works][-2:]
-    values = [one.arguments.get(name) for one in own if one.kind != "unknown" and one.works]
+    tried = [one for one in own if one.kind != "unknown" and one.works and rows_of(one.seen.value) != []]
+    tried.sort(key=lambda one: len(rows_of(one.seen.value) or ()))  # A short list is whole, and not cut after a page.
+    values = [one.arguments.get(name) for one in tried]
     usual = [{name: value} for value in values if value]
     if not isinstance(good, str) or len(strange) < 2 or _FALLS.search(text):
         return
     plans = [(variation.base_state.head, variation.good, {name: re.sub(r"\d", "0", good)}, usual)]
-    if not own[0].changes:
+    if not own[0].changes or rows_of(own[0].seen.value) is not None:
         rest = {key: value for key, value in variation.good.items() if key != name}
         plans = [(variation.base_state.head, rest, dict[str, Any](), usual)] if name not in tool.required else []
     elif not re.fullmatch(r"\d+(:\d+)+([.,]\d+)?", good) or good in variation.base_state.texts:

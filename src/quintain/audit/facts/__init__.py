@@ -3,6 +3,7 @@
 data                   type guards and differences of plain data
 discovery, variations  calls that work, and calls that vary one argument
 contracts              names that an author declares, against paths of changes
+cuts                   where a parameter cuts a list or moves a date
 codes                  plain text inside of encoded text
 generate               arguments from JSON schemas and seen values
 bounds, histogram      binomial bounds, and rewards that pile up

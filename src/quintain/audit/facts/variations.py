@@ -16,6 +16,7 @@ import msgspec
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
 
+from .cuts import TIME, numbers
 from .data import is_alike, is_dict, is_list, is_number, tabled
 from .discovery import KnownCall, goes_back, sees
 from .generate import fits, valid
@@ -27,6 +28,7 @@ MAX_BASE_CALLS = 2  # good calls of a tool that are varied
 MAX_FORM_CALLS = 2  # further good calls, each with a text of a new form: a number, or a text that begins with a sign
 MAX_OTHER_ROWS = 4  # other rows whose fields are all given at once
 MAX_OTHER_VALUES = 6  # other values that a parameter is set to
+MAX_SHOWN = 4  # times of the good answer that a time is set to; numbers, with the next ones, for a left out number
 MAX_TOOLS = 40  # tools that are varied; of more, so many are sampled evenly
 MAX_DRAWN_CALLS = 40  # calls that are drawn for a tool without a known call
 
@@ -250,7 +252,7 @@ def _variants(
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        for kind, value in _values(schema, name, given, base_state=base_state, ctx=ctx):
+        for kind, value in _values(schema, name, base, base_state=base_state, ctx=ctx):
             if name in given and value == given[name] and type(value) is type(given[name]):
                 continue
             yield name, kind, call(tool.name, {**given, name: value})
@@ -279,23 +281,25 @@ NOWHERE = ("no such thing 7f3a", "no other thing 81c4")
 
 
 def _values(
-    schema: dict[str, Any], name: str, given: dict[str, Any], *, base_state: BaseState, ctx: AuditContext
+    schema: dict[str, Any], name: str, base: KnownCall, *, base_state: BaseState, ctx: AuditContext
 ) -> Iterator[tuple[str, Any]]:
+    given: dict[str, Any] = base.op.value
     kinds = schema.get("type")
     kinds = kinds if is_list(kinds) else [kinds]
     if schema.get("enum") or "boolean" in kinds:
         yield from (("legal", one) for one in (schema.get("enum") or (True, False))[:10])
         yield from (("illegal", one) for one in NOWHERE if schema.get("enum"))
     elif "integer" in kinds or "number" in kinds:
-        yield from _numbers(schema, given.get(name))
+        yield from _numbers(schema, given.get(name), shown=() if name in given else numbers(base.seen.value))
         yield from (("unknown", one) for one in missing_number(given.get(name), name, base_state) if fits(one, schema))
     elif "string" in kinds:
-        yield from _texts(schema, name, given.get(name), base_state=base_state, ctx=ctx)
+        yield from _texts(schema, name, base, base_state=base_state, ctx=ctx)
 
 
-def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
+def _numbers(schema: dict[str, Any], value: Any, *, shown: Sequence[int]) -> Iterator[tuple[str, Any]]:
     low, high = schema.get("minimum"), schema.get("maximum")
     near = [value - 1, value + 1, value * 2] if is_number(value) else []
+    near += [one + more for one in shown[-MAX_SHOWN:] for more in (0, 1)]
     tried = [low, high, 0, 1, 2, 3, 7, 10, 60, 100, 1000, 1001, 10001, *near]
     tried += [low + 1] if is_number(low) else []
     yield from (("legal", one) for one in dict.fromkeys(one for one in tried if is_number(one)) if fits(one, schema))
@@ -315,10 +319,12 @@ def missing_number(value: Any, name: str, base_state: BaseState) -> list[int]:
 
 
 def _texts(
-    schema: dict[str, Any], name: str, value: Any, *, base_state: BaseState, ctx: AuditContext
+    schema: dict[str, Any], name: str, base: KnownCall, *, base_state: BaseState, ctx: AuditContext
 ) -> Iterator[tuple[str, Any]]:
-    like = others(value, name, base_state, ctx=ctx)
-    yield from (("legal", one) for one in like[:MAX_OTHER_VALUES] if fits(one, schema))
+    value = base.op.value.get(name)
+    shown = TIME.findall(str(base.seen.value)) if TIME.fullmatch(str(value)) else []
+    like = dict.fromkeys([*others(value, name, base_state, ctx=ctx)[:MAX_OTHER_VALUES], *shown[:MAX_SHOWN]])
+    yield from (("legal", one) for one in like if fits(one, schema))
     if isinstance(value, str) and value:
         yield from (("unknown", one) for one in strangers(value, base_state, known=ctx.discovery.values.strings()))
     yield "unknown", NOWHERE[0]
