@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ ACTS = 16
 """Writes that are tried in a task."""
 TASKS, PAIRS = 4, 6
 """Tasks of which calls are shortened; pairs of fields that are left out of one call."""
+Losses = tuple[Part, ...]
 ANSWERED, FIELDS = 8, 6
 """Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
@@ -106,8 +107,10 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=51)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
-    reported, tried = set[str](), set[tuple[Part, ...]]()
-    yield next(filter(None, (_cut_off(ctx, task, tried) for task in ctx.sample_tasks(ANSWERED))), None)
+    reported, tried = set[str](), set[Losses]()
+    prompts = {task: str(ctx.play(reset(task)).seen[0].value) for task in ctx.sample_tasks(ANSWERED)}
+    by_words = sorted(prompts.items(), key=lambda pair: SPARE.search(pair[1]) is not None)
+    yield next(filter(None, (_cut_off(ctx, *pair, tried) for pair in by_words)), None)
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
         for place, first, second, calls in _pairs(ctx, ops) if full else ():
@@ -126,17 +129,18 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                 )  # fmt: skip
 
 
-def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:
-    """Returns a finding for three parts of an answer, of which one may be lost for free, two for less.
+def _cut_off(ctx: AuditContext, task: str, prompt: str, known: set[Losses]) -> Finding | None:
+    """Returns a finding for parts of an answer that may each be lost for free, though the reward depends on them.
 
-    Three lost are paid still less: so the reward counts each, and its sum is cut off. Known parts are not tried again.
+    Of three parts two lost cost something, and three more: so the reward counts each, and its sum is cut off. Or any
+    field may be lost, and each is one too many with some others. Known parts are not tried again.
     """
     ops = ctx.oracle(task) or ()
     fields, full = fields_of(ops), ctx.solution_score(task)
     if fields is None or not full:
         return None
 
-    def free(losses: Sequence[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
+    def free(losses: Sequence[Losses]) -> list[Losses]:
         ctx.count_comparisons(len(losses))
         tried = runs_of(ctx, task, [(*ops[:-1], answer(fields.without(*lost))) for lost in losses])
         return [lost for lost, run in zip(losses, tried, strict=True) if run.score and run.score >= full - EPSILON]
@@ -146,19 +150,45 @@ def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Find
         known.add(tuple(group))
         single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
         pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
+        found: list[tuple[str, str, list[Losses]]] = []
         for three in itertools.combinations(single, 3):
             losses = [lost for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
             if not {*pairs} & {*losses}:
-                names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in three)
-                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
-                return paid_by(
-                    ctx, "cut_off", f"an answer that lacks one of {names} is paid in full, and less without two",
-                    *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
-                    expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
-                    teaches="to leave out a part that costs nothing",
-                    at_most="likely" if SPARE.search(prompt) else "proven",
-                )  # fmt: skip
+                found.append(("cut_off", "without two", losses))
+        if (
+            group == single == fields.keys
+            and (least := _too_many(single, pairs, free))
+            and all(key in prompt for key in fields.value)
+        ):
+            found.append(("rounds", "without some", [*((part,) for part in single), least]))
+        for rule, cost, losses in found[:1]:
+            names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in dict.fromkeys(sum(losses, ())))
+            return paid_by(
+                ctx, rule, f"an answer that lacks one of {names} is paid in full, and less {cost}",
+                *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
+                expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
+                teaches="to leave out a part that costs nothing",
+                at_most="likely" if SPARE.search(prompt) else "proven",
+            )  # fmt: skip
     return None
+
+
+def _too_many(single: Sequence[Part], pairs: Sequence[Losses], free: Callable[[list[Losses]], list[Losses]]) -> Losses:
+    """Returns parts that cost something together, if so each part does with others; empty if not.
+
+    Where one of two parts is enough, no part is in two of these sets.
+    """
+    least = [two for two in itertools.combinations(single, 2) if two not in pairs]
+    for size in (3, 4):
+        tried = [
+            some
+            for some in itertools.combinations(single, size)
+            if {*itertools.combinations(some, size - 1)} <= {*pairs}
+        ]
+        pairs = free(tried)
+        least += [some for some in tried if some not in pairs]
+    parts = [part for some in least for part in some]
+    return least[0] if {*parts} == {*single} and len(parts) > len(single) else ()
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:
