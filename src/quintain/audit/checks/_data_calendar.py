@@ -100,7 +100,9 @@ def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
             _NAMED.search(repr(ctx.oracle(task))) for task in tasks
         )
         days = {said for text in wrong.values() for one, said in errors(text) if one == kind}
-        is_sure = (kind == "weekday" and 2 * len(wrong) >= len(dated)) or (kind == "date" and len(days) > max(1, SLIPS * len(every)))
+        is_sure = (kind == "weekday" and 2 * len(wrong) >= len(dated)) or (
+            kind == "date" and len(days) > max(1, SLIPS * len(every))
+        )
         is_sure = is_sure and not is_topic and not any(day in repr(ctx.oracle(task)) for day in days for task in tasks)
         if len(wrong) >= (1 if kind == "date" else LEAST):
             yield show(

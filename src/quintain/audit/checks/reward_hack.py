@@ -432,6 +432,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in ran.paid(ctx, 4):
         yield _busy(ctx, solution)
+        yield _idle(ctx, solution)
         for _, way, run in ran.unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
             done, tool = set(map(act.known_as, way)), way[0].name
             left = [place for place in solution.writes if act.known_as(solution.ops[place]) not in done]
@@ -465,6 +466,47 @@ def _busy(ctx: AuditContext, solution: ran.Solution) -> Finding | None:
                 observed=scores, teaches="to keep busy",
             )  # fmt: skip
     return None
+
+
+_IDLE = 20  # Looks in the place of a call.
+
+
+def _idle(ctx: AuditContext, solution: ran.Solution) -> Finding | None:
+    """Returns a finding for a look that shows no change, and is paid in the place of a call that it shows."""
+    free = [tool for tool in ctx.about.tools if not tool.required]
+    looks = [call(tool.name) for tool in free if act.only_reads(ctx, call(tool.name)) or act.tells(tool)]
+    places = [place for place, op in enumerate(solution.ops) if any(map(is_number, act.scalars(op.value)))]
+    missing = zip(places, ran.runs(ctx, solution, [solution.without(place) for place in places]), strict=True)
+    needed = [place for place, run in missing if run.score is not None and not ran.pays(solution, run)]
+    tried = [(place, look) for place in needed[:8] for look in looks[:2] if not act.does_wait(look)]
+
+    def way(place: int, *ops: Op) -> tuple[Op, ...]:
+        return act.replaced(solution.ops, place, *(op.marked(f"look {at}") for at, op in enumerate(ops)))
+
+    ctx.count_comparisons(len(tried))
+    played = ran.runs(ctx, solution, [way(place, *(look,) * _IDLE) for place, look in tried])
+    for (place, look), run in zip(tried, played, strict=True):
+        ways = [way(place, *ops) for ops in ((), (look,), (look,) * _IDLE, (look, solution.ops[place], look))]
+        probes, data = [solves(solution.task, ops) for ops in ways], solution.full
+        if ran.pays(solution, run) and idles(ctx.play_all(probes), Evidence("", data=data)):
+            return show(
+                ctx, f"{look.name} shows that nothing goes on, and is paid in the place of {solution.ops[place].name}",
+                idles, *probes, marks=("score",), data=data, part="V", expected=f"less than {data:g}, as without it",
+                observed=run.score, teaches="to look often in place of work",
+            )  # fmt: skip
+    return None
+
+
+@relation
+def idles(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if many looks that show one thing are paid in full, and one look or none is paid less.
+
+    The last record has the call, between two looks that differ.
+    """
+    shown = [[text_of(record.at(op.mark)) for op in record.ops if op.mark.startswith("look")] for record in records]
+    paid = zip(records[:3], ("less", "less", "full"), strict=True)
+    is_still = len({*shown[1], *shown[2], shown[3][0]}) == 1 and shown[3][0] != shown[3][-1]
+    return is_still and all(ran.paid_so(record, how, evidence.data) for record, how in paid)
 
 
 _GRADES = act.names("score reward grade points passed success verdict correct result")
