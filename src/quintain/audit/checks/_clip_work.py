@@ -148,23 +148,22 @@ def _cut_off(ctx: AuditContext, task: str, prompt: str, known: set[Losses]) -> F
     lists = [[(key, place) for place in range(len(item))] for key, item in fields.value.items() if is_list(item)]
     for group in [some for some in (fields.keys, *lists) if len(some) > 2 and tuple(some) not in known]:
         known.add(tuple(group))
-        single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
-        pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
-        found: list[tuple[str, str, list[Losses]]] = []
-        for three in itertools.combinations(single, 3):
-            losses = [lost for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
-            if not {*pairs} & {*losses}:
-                found.append(("cut_off", "without two", losses))
-        if (
-            group == single == fields.keys
-            and (least := _too_many(single, pairs, free))
-            and all(key in prompt for key in fields.value)
-        ):
-            found.append(("rounds", "without some", [*((part,) for part in single), least]))
-        for rule, cost, losses in found[:1]:
+        single = free([(part,) for part in group[:FIELDS]])
+        least = _least(single, free)
+        every, parts = list(itertools.chain(*single)), list(itertools.chain(*least))
+        threes = [
+            three for three in itertools.combinations(every, 3) if {*itertools.combinations(three, 2)} <= {*least}
+        ]
+        losses = [lost for three in threes[:1] for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
+        # Where one of two fields is enough, each is in one set alone.
+        is_any = group == every == fields.keys and {*every} == {*parts} and len(parts) > len(every)
+        if is_any and not losses and all(key in prompt for key in fields.value):
+            losses = [*single, least[0]]
+        if losses:
             names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in dict.fromkeys(sum(losses, ())))
             return paid_by(
-                ctx, rule, f"an answer that lacks one of {names} is paid in full, and less {cost}",
+                ctx, "cut_off" if threes else "rounds",
+                f"an answer that lacks one of {names} is paid in full, and less without {'two' if threes else 'more'}",
                 *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
                 expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
                 teaches="to leave out a part that costs nothing",
@@ -173,22 +172,16 @@ def _cut_off(ctx: AuditContext, task: str, prompt: str, known: set[Losses]) -> F
     return None
 
 
-def _too_many(single: Sequence[Part], pairs: Sequence[Losses], free: Callable[[list[Losses]], list[Losses]]) -> Losses:
-    """Returns parts that cost something together, if so each part does with others; empty if not.
-
-    Where one of two parts is enough, no part is in two of these sets.
-    """
-    least = [two for two in itertools.combinations(single, 2) if two not in pairs]
-    for size in (3, 4):
+def _least(kept: list[Losses], free: Callable[[list[Losses]], list[Losses]]) -> list[Losses]:
+    """Returns the smallest sets of parts, each of which may be lost alone, that may not be lost together."""
+    parts, found = list(itertools.chain(*kept)), list[Losses]()
+    for size in (2, 3, 4):
         tried = [
-            some
-            for some in itertools.combinations(single, size)
-            if {*itertools.combinations(some, size - 1)} <= {*pairs}
+            some for some in itertools.combinations(parts, size) if {*itertools.combinations(some, size - 1)} <= {*kept}
         ]
-        pairs = free(tried)
-        least += [some for some in tried if some not in pairs]
-    parts = [part for some in least for part in some]
-    return least[0] if {*parts} == {*single} and len(parts) > len(single) else ()
+        kept = free(tried)
+        found += [some for some in tried if some not in kept]
+    return found
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:

@@ -103,11 +103,6 @@ def only_reads(ctx: AuditContext, op: Op) -> bool:
     return op.do == "call" and not ctx.declared.get(op.name, not reads_by_name(op))
 
 
-def tells(tool: ToolSpec) -> bool:
-    """True if a tool's description begins with a word for reading."""
-    return bool({*words(tool.description)[:1]} & _READS)
-
-
 def does_write(ctx: AuditContext, op: Op) -> bool:
     """True if a call writes, as declared or by its name."""
     return op.do == "call" and ctx.declared.get(op.name, writes_by_name(op))
