@@ -151,14 +151,11 @@ def _cut_off(ctx: AuditContext, task: str, prompt: str, known: set[Losses]) -> F
         single = free([(part,) for part in group[:FIELDS]])
         least = _least(single, free)
         every, parts = list(itertools.chain(*single)), list(itertools.chain(*least))
-        threes = [
-            three for three in itertools.combinations(every, 3) if {*itertools.combinations(three, 2)} <= {*least}
-        ]
+        threes = _of_known(every, 3, least)
         losses = [lost for three in threes[:1] for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
         # Where one of two fields is enough, each is in one set alone.
         is_any = group == every == fields.keys and {*every} == {*parts} and len(parts) > len(every)
-        if is_any and not losses and all(key in prompt for key in fields.value):
-            losses = [*single, least[0]]
+        losses = losses or ([*single, least[0]] if is_any and all(key in prompt for key in fields.value) else [])
         if losses:
             names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in dict.fromkeys(sum(losses, ())))
             return paid_by(
@@ -176,12 +173,16 @@ def _least(kept: list[Losses], free: Callable[[list[Losses]], list[Losses]]) -> 
     """Returns the smallest sets of parts, each of which may be lost alone, that may not be lost together."""
     parts, found = list(itertools.chain(*kept)), list[Losses]()
     for size in (2, 3, 4):
-        tried = [
-            some for some in itertools.combinations(parts, size) if {*itertools.combinations(some, size - 1)} <= {*kept}
-        ]
+        tried = _of_known(parts, size, kept)
         kept = free(tried)
         found += [some for some in tried if some not in kept]
     return found
+
+
+def _of_known(parts: Sequence[Part], size: int, known: Sequence[Losses]) -> list[Losses]:
+    """Returns the sets of so many parts of which all that are smaller by one are known."""
+    sets = itertools.combinations(parts, size)
+    return [some for some in sets if {*itertools.combinations(some, size - 1)} <= {*known}]
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:

@@ -90,26 +90,22 @@ def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
     records = ctx.play_all(probes)
     read = [(probe, _read(record)) for probe, record in zip(probes, records, strict=True)]
     dated = [text for _, text in read if _DATE.search(text) or _TIME.search(text)]
-    every = {found[2] for text in dated for found in _DATE.finditer(text)}
+    every = {day for text in dated for _, day in _DATE.findall(text)}
     ctx.count_comparisons(len(dated))
     yield from _in_order(ctx, probes, records) if look else ()
     for kind, what in KINDS.items():
         wrong = {probe: text for probe, text in read if kind in dict(errors(text))}
         tasks = [probe.ops[0].name for probe in wrong]
-        is_topic = any(_ABOUT.search(text) for text in wrong.values()) or any(
-            _NAMED.search(repr(ctx.oracle(task))) for task in tasks
-        )
+        solved = [repr(ctx.oracle(task)) for task in tasks]
+        is_topic = any(map(_ABOUT.search, wrong.values())) or any(map(_NAMED.search, solved))
         days = {said for text in wrong.values() for one, said in errors(text) if one == kind}
-        is_sure = (kind == "weekday" and 2 * len(wrong) >= len(dated)) or (
-            kind == "date" and len(days) > max(1, SLIPS * len(every))
-        )
-        is_sure = is_sure and not is_topic and not any(day in repr(ctx.oracle(task)) for day in days for task in tasks)
+        enough = {"weekday": 2 * len(wrong) >= len(dated), "date": len(days) > max(1, SLIPS * len(every))}
+        is_sure = enough.get(kind) and not is_topic and not any(day in text for day in days for text in solved)
         if len(wrong) >= (1 if kind == "date" else LEAST):
             yield show(
                 ctx, what, contradicted, *list(wrong)[:LEAST], marks=("prompt",), data=kind, part="T", tasks=tasks,
                 expected="days, times and names as in the world", teaches="data that does not exist",
-                observed=sorted(days)[:6],
-                **(SURE if is_sure else UNSURE),
+                observed=sorted(days)[:6], **(SURE if is_sure else UNSURE),
             )  # fmt: skip
 
 
