@@ -66,6 +66,9 @@ def slow(*row: str) -> Any:
         slow("unseen_d/subtitles", "env_four_in_five", "x.ladder"),  # a world with one table
         slow("unseen_d/seedbank", "env_two_suffice", "x.ladder"),
         slow("unseen_d/meteorite", "env_three_suffice", "x.ladder"),  # "at least" of what no call counts
+        slow("unseen_e/dyehouse", "env_rounded", "x.half_filled"),  # any one field of an answer may be wrong
+        slow("unseen_e/kiln", "env_logbook", "x.forged_result"),  # looks that count as time
+        slow("unseen_e/herbarium", "env_days", "x.calendar"),  # days of the 1800s in a few of many rows
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:

@@ -110,7 +110,7 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     reported, tried = set[str](), set[Losses]()
     prompts = {task: str(ctx.play(reset(task)).seen[0].value) for task in ctx.sample_tasks(ANSWERED)}
     by_words = sorted(prompts.items(), key=lambda pair: SPARE.search(pair[1]) is not None)
-    yield next(filter(None, (_cut_off(ctx, *pair, tried) for pair in by_words)), None)
+    yield next(filter(None, (_cut_off(ctx, *pair, known=tried) for pair in by_words)), None)
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
         for place, first, second, calls in _pairs(ctx, ops) if full else ():
@@ -129,8 +129,8 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                 )  # fmt: skip
 
 
-def _cut_off(ctx: AuditContext, task: str, prompt: str, known: set[Losses]) -> Finding | None:
-    """Returns a finding for parts of an answer that may each be lost for free, though the reward depends on them.
+def _cut_off(ctx: AuditContext, task: str, prompt: str, *, known: set[Losses]) -> Finding | None:
+    """Returns a finding for parts of an answer of which each may be lost for free, and not all.
 
     Of three parts two lost cost something, and three more: so the reward counts each, and its sum is cut off. Or any
     field may be lost, and each is one too many with some others. Known parts are not tried again.

@@ -472,7 +472,7 @@ _IDLE, _MANY = 12, 16  # Looks in the place of a call, and ways that are tried.
 
 
 def _idle(ctx: AuditContext, solution: ran.Solution) -> Iterator[Finding | None]:
-    """Yields findings for a look that shows no change, and is paid in the place of a call that it shows."""
+    """Yields findings for a look that shows no change, and is paid in the place of a call."""
     free = [(tool.name, tool.description.split(" ")[0]) for tool in ctx.about.tools if not tool.required]
     looks = [call(name) for name, verb in free if act.reads_by_name(call(f"{name} {verb}"))][:2]
     places = [place for place, op in enumerate(solution.ops) if any(map(is_number, act.scalars(op.value)))]
