@@ -33,7 +33,7 @@ _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = re.compile(
     rf"(?:\b([A-Z][a-z]+day),? (?:the )?)?"
     rf"\b(\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? (?:19|20)\d\d|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?, (?:19|20)\d\d"
-    r"|(?:1[89]|20)\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01]))\b"
+    r"|(?<!-)(?:1[89]|20)\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!-))\b"
 )
 _NEVER = re.compile(r"\b(?:3[01](?:st|th)? Feb|31(?:st)? (?:Apr|Jun|Sep|Nov))[a-z]*\b(?!,? (?:19|20)\d\d)")
 _FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
