@@ -76,3 +76,9 @@ def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, ch
     for name, wanted in (("env", set[tuple[str, str]]()), (bug, {("error", "proven")})):
         report = audit(Subject(f"{FOLDER / world}.py:{name}"), checks, tasks=12)
         assert {(one.severity, one.confidence) for one in report.findings} == wanted
+
+
+@pytest.mark.slow
+def test_number_that_a_solution_works_out_is_missed_in_no_text() -> None:
+    checks = [one for one in registered() if one.id == "x.whole_texts"]
+    assert not audit(Subject(f"{FOLDER}/unseen_e/kiln.py:env_logbook"), checks, tasks=30).findings
