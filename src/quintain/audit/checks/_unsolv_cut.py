@@ -155,7 +155,7 @@ def _lacks(record: Record, boiler: Sequence[str], *, reads: bool = False) -> lis
     for op in record.ops[1:]:
         for path, leaf in leaves(parsed(op.value), places=True):
             field = re.sub(r"\d+", "#", ".".join((op.name, *path)))
-            # A small number is no id: a solution may have worked it out.
+            # A solution may have worked out a small number, which names nothing.
             is_name = isinstance(leaf, str) or (is_number(leaf) and leaf >= 1000)
             names = dict.fromkeys(_NAME.findall(str(leaf))) if is_name else ()
             found += [(field, name) for name in names if (_joined(name) in read) == reads and name not in boiler]
