@@ -75,6 +75,9 @@ def slow(*row: str) -> Any:
         ),  # a search that keeps its place, cut after a page
         slow("unseen_e/ferry", "env_printed_times", "x.done_as_told"),  # 10:30 comes before 9:00
         slow("unseen_e/pollination", "env_labels", "x.lists_are_in_order"),  # "$9 each" is an amount
+        slow("unseen_e/dyehouse", "env_rounded", "x.half_filled"),  # any one field of an answer may be wrong
+        slow("unseen_e/kiln", "env_logbook", "x.forged_result"),  # looks that count as time
+        slow("unseen_e/herbarium", "env_days", "x.calendar"),  # days of the 1800s in a few of many rows
     ],
 )
 def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, check: str) -> None:
@@ -82,3 +85,9 @@ def test_bug_is_proven_and_its_sound_world_is_let_alone(world: str, bug: str, ch
     for name, wanted in (("env", set[tuple[str, str]]()), (bug, {("error", "proven")})):
         report = audit(Subject(f"{FOLDER / world}.py:{name}"), checks, tasks=12)
         assert {(one.severity, one.confidence) for one in report.findings} == wanted
+
+
+@pytest.mark.slow
+def test_number_that_a_solution_works_out_is_missed_in_no_text() -> None:
+    checks = [one for one in registered() if one.id == "x.whole_texts"]
+    assert not audit(Subject(f"{FOLDER}/unseen_e/kiln.py:env_logbook"), checks, tasks=30).findings

@@ -42,6 +42,15 @@ class Corrected(Wrong):
 
 class Late(Right):
     DAYS = dict.fromkeys("abc", "5 March 2025, 23:45, 24:00 and 24:15")
+
+
+class Drawn(Right):
+    DAYS = dict.fromkeys("abc", "1869-02-29, 1861-09-31, 1861-09-30")
+
+
+class Slips(Right):
+    MANY = ", ".join(f"18{year}-{month}-05" for year in range(10, 99) for month in ("03", "05", "07"))
+    DAYS = dict.fromkeys("abc", f"{MANY}, 1869-02-29, 1861-09-31")
 """
 
 
@@ -52,6 +61,8 @@ class Late(Right):
         ("Wrong", [("proven", "a date is given with another weekday than it has")]),
         ("Corrected", [("likely", "a date is given with another weekday than it has")]),
         ("Late", [("likely", "a time of day goes on after 23:59")]),
+        ("Drawn", [("proven", "a date is in no calendar")]),
+        ("Slips", [("likely", "a date is in no calendar")]),
     ],
 )
 def test_date_that_the_calendar_contradicts_is_reported(

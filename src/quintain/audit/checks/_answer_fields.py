@@ -17,7 +17,8 @@ _HOLE = "qzx hole"
 _DIGITS = "0123456789"
 SPARE = re.compile(
     r"\b(at least|at most|up to(?! \d[\d.,]* ?(?:[kcm]?[gm]|m?l|k?wh)\b)|any(?! order)|enough|optional|bonus"
-    r"|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+)\b",
+    r"|extra|capped|suffic\w+|(one|two|three|four|\d+) of|leave|omit|skip|unsure|know|mistakes?|errors?|forgiv\w+"
+    r"|pass(es|ed)?|majority|threshold)\b",
     re.IGNORECASE,
 )
 """Words by which a task may ask for less than all fields or entries."""

@@ -170,8 +170,8 @@ RULES: dict[str, Rule] = {
     "pays_wrong": lambda s, parts, data: s[1] >= s[0] - EPSILON and s[2] < s[0] - 1e-6,
 }
 CLEAN_RULES: dict[str, Rule] = {
-    # Without one field, without another, without both, and the whole.
-    "rounds": lambda s, parts, data: min(s[:2]) >= s[3] - EPSILON and s[2] < s[3] - EPSILON,
+    # Without one field each, without several of them, and the whole.
+    "rounds": lambda s, parts, data: min(s[:-2]) >= s[-1] - EPSILON > s[-2],
     # Each of three lost, each two of them, all three, and the whole.
     "cut_off": lambda s, parts, data: min(s[:3]) >= s[7] - EPSILON > max(s[3:6]) and s[6] < min(s[3:6]) - EPSILON,
     "climbs": lambda s, parts, data: all(less < more - EPSILON for less, more in itertools.pairwise(s)),

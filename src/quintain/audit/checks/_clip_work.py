@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ ACTS = 16
 """Writes that are tried in a task."""
 TASKS, PAIRS = 4, 6
 """Tasks of which calls are shortened; pairs of fields that are left out of one call."""
+Losses = tuple[Part, ...]
 ANSWERED, FIELDS = 8, 6
 """Tasks whose JSON answers are taken apart, and parts of one kind that are tried."""
 TEXTS = {
@@ -106,8 +107,10 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks"), value=51)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that fields whose loss alone costs nothing also cost nothing together; else the reward is rounded."""
-    reported, tried = set[str](), set[tuple[Part, ...]]()
-    yield next(filter(None, (_cut_off(ctx, task, tried) for task in ctx.sample_tasks(ANSWERED))), None)
+    reported, tried = set[str](), set[Losses]()
+    prompts = {task: str(ctx.play(reset(task)).seen[0].value) for task in ctx.sample_tasks(ANSWERED)}
+    by_words = sorted(prompts.items(), key=lambda pair: SPARE.search(pair[1]) is not None)
+    yield next(filter(None, (_cut_off(ctx, *pair, known=tried) for pair in by_words)), None)
     for task in ctx.sample_tasks(TASKS):
         full, ops = ctx.solution_score(task), ctx.oracle(task) or ()
         for place, first, second, calls in _pairs(ctx, ops) if full else ():
@@ -126,17 +129,18 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
                 )  # fmt: skip
 
 
-def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Finding | None:
-    """Returns a finding for three parts of an answer, of which one may be lost for free, two for less.
+def _cut_off(ctx: AuditContext, task: str, prompt: str, *, known: set[Losses]) -> Finding | None:
+    """Returns a finding for parts of an answer of which each may be lost for free, and not all.
 
-    Three lost are paid still less: so the reward counts each, and its sum is cut off. Known parts are not tried again.
+    Of three parts two lost cost something, and three more: so the reward counts each, and its sum is cut off. Or any
+    field may be lost, and each is one too many with some others. Known parts are not tried again.
     """
     ops = ctx.oracle(task) or ()
     fields, full = fields_of(ops), ctx.solution_score(task)
     if fields is None or not full:
         return None
 
-    def free(losses: Sequence[tuple[Part, ...]]) -> list[tuple[Part, ...]]:
+    def free(losses: Sequence[Losses]) -> list[Losses]:
         ctx.count_comparisons(len(losses))
         tried = runs_of(ctx, task, [(*ops[:-1], answer(fields.without(*lost))) for lost in losses])
         return [lost for lost, run in zip(losses, tried, strict=True) if run.score and run.score >= full - EPSILON]
@@ -144,21 +148,41 @@ def _cut_off(ctx: AuditContext, task: str, known: set[tuple[Part, ...]]) -> Find
     lists = [[(key, place) for place in range(len(item))] for key, item in fields.value.items() if is_list(item)]
     for group in [some for some in (fields.keys, *lists) if len(some) > 2 and tuple(some) not in known]:
         known.add(tuple(group))
-        single = [part for (part,) in free([(part,) for part in group[:FIELDS]])]
-        pairs = free([*itertools.combinations(single, 2)]) if len(single) > 2 else []
-        for three in itertools.combinations(single, 3):
-            losses = [lost for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
-            if not {*pairs} & {*losses}:
-                names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in three)
-                prompt = str(ctx.play(reset(task, mark="prompt")).at("prompt").value)
-                return paid_by(
-                    ctx, "cut_off", f"an answer that lacks one of {names} is paid in full, and less without two",
-                    *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
-                    expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
-                    teaches="to leave out a part that costs nothing",
-                    at_most="likely" if SPARE.search(prompt) else "proven",
-                )  # fmt: skip
+        single = free([(part,) for part in group[:FIELDS]])
+        least = _least(single, free)
+        every, parts = list(itertools.chain(*single)), list(itertools.chain(*least))
+        threes = _of_known(every, 3, least)
+        losses = [lost for three in threes[:1] for size in (1, 2, 3) for lost in itertools.combinations(three, size)]
+        # Where one of two fields is enough, each is in one set alone.
+        is_any = group == every == fields.keys and {*every} == {*parts} and len(parts) > len(every)
+        losses = losses or ([*single, least[0]] if is_any and all(key in prompt for key in fields.value) else [])
+        if losses:
+            names = ", ".join(key if place < 0 else f"{key}[{place}]" for key, place in dict.fromkeys(sum(losses, ())))
+            return paid_by(
+                ctx, "cut_off" if threes else "rounds",
+                f"an answer that lacks one of {names} is paid in full, and less without {'two' if threes else 'more'}",
+                *(solves(task, (*ops[:-1], answer(fields.without(*lost)))) for lost in losses), solves(task, ops),
+                expected="less for each part that is wrong or missing", observed=f"{full:g} without any one",
+                teaches="to leave out a part that costs nothing",
+                at_most="likely" if SPARE.search(prompt) else "proven",
+            )  # fmt: skip
     return None
+
+
+def _least(kept: list[Losses], free: Callable[[list[Losses]], list[Losses]]) -> list[Losses]:
+    """Returns the smallest sets of parts, each of which may be lost alone, that may not be lost together."""
+    parts, found = list(itertools.chain(*kept)), list[Losses]()
+    for size in (2, 3, 4):
+        tried = _of_known(parts, size, kept)
+        kept = free(tried)
+        found += [some for some in tried if some not in kept]
+    return found
+
+
+def _of_known(parts: Sequence[Part], size: int, known: Sequence[Losses]) -> list[Losses]:
+    """Returns the sets of so many parts of which all that are smaller by one are known."""
+    sets = itertools.combinations(parts, size)
+    return [some for some in sets if {*itertools.combinations(some, size - 1)} <= {*known}]
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, list[Op]]]:

@@ -16,22 +16,24 @@ from itertools import pairwise, permutations
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, reset
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset
 from quintain.audit.kernel.registry import relation
 
-from ._data_tables import Tables, column, columns, filled, is_stamps, pooled, state_probes
+from ._data_tables import SAMPLE, Tables, column, columns, filled, is_stamps, pooled
 from ._drift_words import show, text_of
 from ._reward_acts import names, words
 from ._reward_runs import SURE, UNSURE
 
 TASKS, LEAST = 24, 3
 """Tasks that are read, and tasks that must show the same kind of error; for days that are in no calendar, one."""
+SLIPS = 0.01
+"""Share of dates that may be slips of the pen."""
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = re.compile(
     rf"(?:\b([A-Z][a-z]+day),? (?:the )?)?"
     rf"\b(\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? (?:19|20)\d\d|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?, (?:19|20)\d\d"
-    r"|(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01]))\b"
+    r"|(?<!-)(?:1[89]|20)\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!-))\b"
 )
 _NEVER = re.compile(r"\b(?:3[01](?:st|th)? Feb|31(?:st)? (?:Apr|Jun|Sep|Nov))[a-z]*\b(?!,? (?:19|20)\d\d)")
 _FORMS = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
@@ -83,27 +85,27 @@ def _read(record: Record) -> str:
 @check("x.calendar", "data_realism", needs=("tasks",), value=44)
 def calendar(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that dates and times exist, have the weekday that is given for them, and come in order."""
-    look = (Op("glance", mark="state"),) if "state" in ctx.offers else ()
+    look = (Op("glance", mark="state"), ask(SAMPLE, "state", mark="ours")) if "state" in ctx.offers else ()
     probes = [Probe((reset(task, mark="prompt"), *look)) for task in ctx.sample_tasks(TASKS)]
-    read = [(probe, _read(record)) for probe, record in zip(probes, ctx.play_all(probes), strict=True)]
+    records = ctx.play_all(probes)
+    read = [(probe, _read(record)) for probe, record in zip(probes, records, strict=True)]
     dated = [text for _, text in read if _DATE.search(text) or _TIME.search(text)]
+    every = {day for text in dated for _, day in _DATE.findall(text)}
     ctx.count_comparisons(len(dated))
-    yield from _in_order(ctx)
+    yield from _in_order(ctx, probes, records) if look else ()
     for kind, what in KINDS.items():
         wrong = {probe: text for probe, text in read if kind in dict(errors(text))}
         tasks = [probe.ops[0].name for probe in wrong]
-        is_topic = any(_ABOUT.search(text) for text in wrong.values()) or any(
-            _NAMED.search(repr(ctx.oracle(task))) for task in tasks
-        )
+        solved = [repr(ctx.oracle(task)) for task in tasks]
+        is_topic = any(map(_ABOUT.search, wrong.values())) or any(map(_NAMED.search, solved))
         days = {said for text in wrong.values() for one, said in errors(text) if one == kind}
-        is_sure = (kind == "weekday" and 2 * len(wrong) >= len(dated)) or (kind == "date" and len(days) > 1)
-        is_sure = is_sure and not is_topic and not any(day in repr(ctx.oracle(task)) for day in days for task in tasks)
+        enough = {"weekday": 2 * len(wrong) >= len(dated), "date": len(days) > max(1, SLIPS * len(every))}
+        is_sure = enough.get(kind) and not is_topic and not any(day in text for day in days for text in solved)
         if len(wrong) >= (1 if kind == "date" else LEAST):
             yield show(
                 ctx, what, contradicted, *list(wrong)[:LEAST], marks=("prompt",), data=kind, part="T", tasks=tasks,
                 expected="days, times and names as in the world", teaches="data that does not exist",
-                observed=sorted(days)[:6],
-                **(SURE if is_sure else UNSURE),
+                observed=sorted(days)[:6], **(SURE if is_sure else UNSURE),
             )  # fmt: skip
 
 
@@ -114,11 +116,9 @@ ROWS, SHARE = 20, 0.2
 """Pairs of dates from which something is said, and the share of each order from which neither is an exception."""
 
 
-def _in_order(ctx: AuditContext) -> Iterator[Finding | None]:
+def _in_order(ctx: AuditContext, probes: Sequence[Probe], records: Sequence[Record]) -> Iterator[Finding | None]:
     """Yields findings for dates of which now the one comes first and now the other."""
-    probes = state_probes(ctx.sample_tasks(TASKS)) if "state" in ctx.offers else []
-    ctx.count_comparisons(len(probes))
-    for name in sorted(_mixed(ctx.play_all(probes))):
+    for name in sorted(_mixed(records)):
         yield show(
             ctx, f"dates are in no order: {name}", out_of_order, *probes, marks=("ours",), data=name, part="T",
             expected="a beginning before its end, and a reply after what it answers", observed=name,

@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from quintain.audit.facts.data import leaves, parsed
+from quintain.audit.facts.data import is_number, leaves, parsed
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -155,7 +155,9 @@ def _lacks(record: Record, boiler: Sequence[str], *, reads: bool = False) -> lis
     for op in record.ops[1:]:
         for path, leaf in leaves(parsed(op.value), places=True):
             field = re.sub(r"\d+", "#", ".".join((op.name, *path)))
-            names = dict.fromkeys(_NAME.findall("" if leaf is None or isinstance(leaf, bool) else str(leaf)))
+            # A solution may have worked out a small number, which names nothing.
+            is_name = isinstance(leaf, str) or (is_number(leaf) and leaf >= 1000)
+            names = dict.fromkeys(_NAME.findall(str(leaf))) if is_name else ()
             found += [(field, name) for name in names if (_joined(name) in read) == reads and name not in boiler]
         read += _joined(text_of(record.at(op.mark)))
     return found

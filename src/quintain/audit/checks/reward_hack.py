@@ -432,6 +432,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that claims of success given to the tools, or one step repeated, are not paid."""
     for solution in ran.paid(ctx, 4):
         yield _busy(ctx, solution)
+        yield next(filter(None, _idle(ctx, solution)), None)
         for _, way, run in ran.unpunished(ctx, solution, [((), way) for way in _forged(ctx, solution)]):
             done, tool = set(map(act.known_as, way)), way[0].name
             left = [place for place in solution.writes if act.known_as(solution.ops[place]) not in done]
@@ -465,6 +466,41 @@ def _busy(ctx: AuditContext, solution: ran.Solution) -> Finding | None:
                 observed=scores, teaches="to keep busy",
             )  # fmt: skip
     return None
+
+
+_IDLE, _MANY = 12, 16  # Looks in the place of a call, and ways that are tried.
+
+
+def _idle(ctx: AuditContext, solution: ran.Solution) -> Iterator[Finding | None]:
+    """Yields findings for a look that shows no change, and is paid in the place of a call."""
+    free = [(tool.name, tool.description.split(" ")[0]) for tool in ctx.about.tools if not tool.required]
+    looks = [call(name) for name, verb in free if act.reads_by_name(call(f"{name} {verb}"))][:2]
+    places = [place for place, op in enumerate(solution.ops) if any(map(is_number, act.scalars(op.value)))]
+    without = zip(places, ran.runs(ctx, solution, [solution.without(place) for place in places]), strict=True)
+    needed = [place for place, run in without if not ran.pays(solution, run)]
+
+    def way(place: int, *ops: Op) -> tuple[Op, ...]:
+        return act.replaced(solution.ops, place, *(op.marked(f"look {at}") for at, op in enumerate(ops)))
+
+    tried = [((place, look), way(place, *(look,) * _IDLE)) for place in needed for look in looks]
+    for (place, look), many, _ in ran.unpunished(ctx, solution, tried[:_MANY]):
+        ways = (way(place), way(place, look), many, way(place, look, solution.ops[place], look))
+        yield show(
+            ctx, f"{look.name} shows that nothing goes on, and is paid in the place of {solution.ops[place].name}",
+            idles, *(solves(solution.task, ops) for ops in ways), marks=("score",), data=solution.full, part="V",
+            expected="less, as without it", observed=solution.full, teaches="to look often in place of work",
+        )  # fmt: skip
+
+
+@relation
+def idles(records: Sequence[Record], evidence: Evidence) -> bool:
+    """True if many looks that show one thing are paid in full, and one look or none is paid less.
+
+    The last record has the call, between two looks that differ.
+    """
+    shown = [[text_of(record.at(op.mark)) for op in record.ops if op.mark.startswith("look")] for record in records]
+    paid = [ran.paid_so(*pair, evidence.data) for pair in zip(records, ("less", "less", "full"), strict=False)]
+    return all(paid) and {*shown[1], *shown[2]} == {shown[3][0]} != {shown[3][-1]}
 
 
 _GRADES = act.names("score reward grade points passed success verdict correct result")
