@@ -63,7 +63,7 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
         known = [known.op for known in ctx.discovery.reads()]
         curious_ones, odd = islice(reading.curious_calls(ctx), 150), islice(reading.odd_calls(ctx), 200)
         # What was looked at last comes first: a call that writes says what it then shows.
-        ops = reading.unique([*known[-12:], *known[:60], *curious_ones, *odd])
+        ops = reading.unique([*known[:-13:-1], *known[:60], *curious_ones, *odd])
     solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
     yield from report(ctx, chain(places(ctx, hidden, solving), places(ctx, hidden, dict.fromkeys(hidden, ops))))
 
