@@ -89,8 +89,8 @@ def words(name: str) -> list[str]:
 
 
 def reads_by_name(op: Op) -> bool:
-    """True if a call reads, by its name."""
-    return op.do == "call" and _verb(op.name) in _READS
+    """True if a call reads, by its name; `select` looks for rows, and `select_seat` takes one."""
+    return op.do == "call" and (_verb(op.name) in _READS or op.name == "select")
 
 
 def writes_by_name(op: Op) -> bool:
