@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.checks._answer_fields import fields_of, other_value
 from quintain.audit.checks.flaky_verifier import verdict_near_the_solution
 from quintain.audit.checks.leak import example
 from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import partial_work
 from quintain.audit.checks.unsolvable import task_set, whole_texts
+from quintain.audit.facts.fields import fields_of, other_value
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.probe import answer
 from tests.audit.checks._found import found

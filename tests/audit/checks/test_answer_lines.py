@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.checks._answer_fields import SPARE, fields_of
 from quintain.audit.checks.false_resolution import far_fields
 from quintain.audit.checks.flaky_verifier import verifier_portability
 from quintain.audit.checks.judge import report_lines
 from quintain.audit.checks.reset_leak import episode_isolation
 from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import every_candidate, quoted_verdict
+from quintain.audit.facts.fields import SPARE, fields_of
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.probe import answer
 from tests.audit.checks._found import found

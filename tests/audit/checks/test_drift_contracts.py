@@ -11,9 +11,9 @@ import pytest
 
 from quintain.audit.checks import _drift_rows, _drift_told
 from quintain.audit.checks._drift_rows import contracts_hold, is_unordered
-from quintain.audit.checks._reward_acts import does_write, only_reads, reads_by_name
 from quintain.audit.checks._reward_runs import solve
 from quintain.audit.checks._same_scripts import seems_to_read
+from quintain.audit.facts.acts import does_write, only_reads, reads_by_name
 from quintain.audit.facts.contracts import covers, is_named, touches
 from quintain.audit.kernel.adapter import SubjectAdapter
 from quintain.audit.kernel.check import check, checks_of

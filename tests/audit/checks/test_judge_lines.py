@@ -8,8 +8,8 @@ import pytest
 
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.checks import judge
-from quintain.audit.checks._answer_fields import wrong
 from quintain.audit.checks._judge_scale import fallen, flat
+from quintain.audit.facts.fields import wrong
 from quintain.audit.kernel.check import Check
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Subject

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.audit.checks._reward_acts import giving, meets, replaced
 from quintain.audit.checks._reward_runs import paid_as, paid_so
+from quintain.audit.facts.acts import giving, meets, replaced
 from quintain.audit.kernel.finding import Evidence
 from quintain.audit.kernel.probe import OpResult, Record, call, score
 

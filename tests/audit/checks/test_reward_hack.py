@@ -9,8 +9,8 @@ import pytest
 
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import reward_hack
-from quintain.audit.checks._reward_acts import asked_for
 from quintain.audit.checks._reward_tasks import alike, attempts, may_equal
+from quintain.audit.facts.acts import asked_for
 from quintain.audit.kernel.check import checks_of
 from quintain.audit.kernel.loader import Subject
 from quintain.audit.kernel.probe import call

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.acts import only_reads
 from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, number, reset
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import only_reads
 from ._reward_runs import longest
 
 EPSILON = 1e-9

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.fields import SPARE, Part, fields_of
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
-from ._answer_fields import SPARE, Part, fields_of
 from ._clip_states import EPSILON, holds, paid_by
 from ._reward_runs import runs_of
 from ._same_wide import kinds, known

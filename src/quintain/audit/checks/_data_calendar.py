@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from itertools import pairwise, permutations
 
+from quintain.audit.facts.acts import names, words
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset
+from quintain.audit.kernel.probe import Op, Probe, Record, ask, reset, text_of
 from quintain.audit.kernel.registry import relation
 
 from ._data_tables import SAMPLE, Tables, column, columns, filled, is_stamps, pooled
-from ._drift_words import show, text_of
-from ._reward_acts import names, words
+from ._drift_words import show
 from ._reward_runs import SURE, UNSURE
 
 TASKS, LEAST = 24, 3

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts.acts import MISSING, Path, at, differences, names, spec_of, words
 from quintain.audit.facts.data import is_dict
 from quintain.audit.facts.variations import Variation
 from quintain.audit.kernel.check import NotChecked, check
@@ -19,7 +20,6 @@ from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, state
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
-from ._reward_acts import MISSING, Path, at, differences, names, spec_of, words
 from ._same_walks import form
 
 _CALLS_OFF = names("cancel revoke withdraw unschedule abort rescind delete remove")

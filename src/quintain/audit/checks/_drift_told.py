@@ -21,11 +21,11 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, same
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, same, text_of
 from quintain.audit.kernel.registry import relation
 
 from ._drift_production import UNITS, at_odds, may_be, rate_of
-from ._drift_words import SAYS, rows_of, show, text_of
+from ._drift_words import SAYS, rows_of, show
 
 TEACHES = "to ignore tool descriptions"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from quintain.audit.facts.data import is_dict, is_list, parsed
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.loader import Source
-from quintain.audit.kernel.probe import OpResult, Probe
+from quintain.audit.kernel.probe import Probe
 from quintain.audit.kernel.registry import Relation
 
 _KIND = r"(tool|function|action|operation|method|command)"
@@ -36,13 +35,6 @@ INVALID = re.compile(
     r"invalid|must be (one of|in)|not (a valid|one of|allowed|supported|recogni[sz]ed)|unknown|unsupported",
     re.IGNORECASE,
 )
-
-
-def text_of(seen: OpResult) -> str:
-    """Returns the result of an op as text: its exception, or its value."""
-    if seen.raised:
-        return seen.raised
-    return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
 
 
 def show(ctx: AuditContext, title: str, relation: Relation, *probes: Probe, **fields: Any) -> Finding | None:

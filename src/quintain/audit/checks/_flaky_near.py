@@ -14,12 +14,12 @@ from itertools import chain, islice
 import msgspec
 
 from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.fields import fields_of
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Finding
 from quintain.audit.kernel.probe import Op, Probe, answer, number, reset
 
-from ._answer_fields import fields_of
 from ._flaky_ends import SCORE, Ending, by_process, contexts, unsteady
 from ._same_scripts import doing, other_values, seems_to_read
 from ._same_wide import kinds, known

@@ -15,7 +15,9 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.acts import names, submits, words
 from quintain.audit.facts.data import is_list
+from quintain.audit.facts.siblings import SolutionRun, decimal, kinds, skeleton, solution_runs
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
@@ -23,9 +25,7 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, number
 from quintain.audit.kernel.registry import relation
 
-from ._reward_acts import names, submits, words
 from ._reward_runs import runs_of
-from ._unsolv_runs import SolutionRun, decimal, kinds, skeleton, solution_runs
 
 _TASKS, _KINDS, _LEAST = 24, 3, 3
 """Tasks of a kind and kinds that are tried; tasks that must take a spelling."""

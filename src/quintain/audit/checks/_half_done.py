@@ -10,16 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts.acts import is_bookkeeping
 from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, call, number, reset, score, text_of
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import show, text_of
+from ._drift_words import show
 from ._leak_reading import COMMANDS
-from ._reward_acts import is_bookkeeping
 from ._same_scripts import bare, in_turn, marked, other_values, seems_to_read
 from ._same_walks import kinds, reads_about
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from quintain.audit.facts import acts as act
+from quintain.audit.facts.fields import LEAST, SPARE, Fields, facts_in, fields_of, saying, wrong
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, answer, number
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_acts as act
-from ._answer_fields import LEAST, SPARE, Fields, facts_in, fields_of, saying, wrong
 from ._drift_words import show
 from ._reward_runs import Solution, paid, paid_so, paid_unlike, pays, runs
 

@@ -13,10 +13,10 @@ from quintain.audit.facts.data import leaves
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, reset
+from quintain.audit.kernel.probe import Op, Probe, Record, reset, text_of
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import rows_of, show, text_of
+from ._drift_words import rows_of, show
 from ._leak_reading import unique
 from ._same_scripts import bare, seems_to_read
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.facts.data import is_dict
+from quintain.audit.facts.siblings import solution_runs
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -18,7 +19,6 @@ from quintain.audit.kernel.registry import probe_function, relation
 
 from ._drift_words import show
 from ._leak_splits import CONTENTS
-from ._unsolv_runs import solution_runs
 
 TASKS = 4
 """Tasks of which each, and two at least, has its answer in its prompt."""

@@ -17,19 +17,18 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.acts import giving, is_id, names, replaced, spec_of, words
 from quintain.audit.facts.data import dicts, is_list, is_number, parsed
 from quintain.audit.facts.generate import fits
+from quintain.audit.facts.siblings import numbers, solution_runs
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Record, reset, state
+from quintain.audit.kernel.probe import Op, Record, reset, state, text_of
 from quintain.audit.kernel.registry import relation
 
 from . import _reward_runs as ran
-from ._drift_words import text_of
-from ._reward_acts import giving, is_id, names, replaced, spec_of, words
-from ._unsolv_runs import numbers, solution_runs
 
 _ENOUGH = 2  # Tasks in which one kind of change of one argument is tried.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.acts import TALKS, Path, does_write, giving, is_bookkeeping, names, only_reads, scalars, words
 from quintain.audit.facts.data import is_dict, is_list, is_number, tabled
 from quintain.audit.facts.generate import one as drawn
 from quintain.audit.kernel.adapter import ToolSpec
@@ -20,7 +21,6 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, ask, call, reset, state
 from quintain.audit.kernel.registry import probe_function
 
-from ._reward_acts import TALKS, Path, does_write, giving, is_bookkeeping, names, only_reads, scalars, words
 from ._reward_changed import stated
 from ._reward_runs import SURE, UNSURE, Run, Solution, claim, lacking, paid, paid_of, pays, runs, survives
 from ._same_walks import kinds

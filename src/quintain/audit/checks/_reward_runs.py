@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from quintain.audit.facts.acts import MISSING, Path, at, differences, meets, only_reads
 from quintain.audit.facts.data import parsed
+from quintain.audit.facts.walks import Solution, solve
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, ask, number, reset, score, state
 from quintain.audit.kernel.registry import probe_function, relation
-
-from ._reward_acts import MISSING, Path, at, differences, meets, only_reads
-from ._reward_facts import Solution, solve
 
 __all__ = ["Solution", "solve"]
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts import acts as act
+from quintain.audit.facts.acts import at
 from quintain.audit.facts.data import is_dict, is_number, parsed
 from quintain.audit.facts.variations import Variation
 from quintain.audit.kernel.check import NotChecked, check
@@ -19,10 +21,8 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Probe, Record, call, reset
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_acts as act
 from ._drift_told import Series, Slots, called, holds, made_by, series_of, slots_in, slots_of, takes
 from ._drift_words import SAYS, show
-from ._reward_acts import at
 from ._reward_runs import Solution, claim, paid, places, unpunished
 
 LATER = re.compile(

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts import acts as act
 from quintain.audit.facts.data import is_dict, is_number, parsed
+from quintain.audit.facts.fields import SPARE, Fields, fields_of
 from quintain.audit.facts.generate import valid
 from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
@@ -23,9 +25,7 @@ from quintain.audit.kernel.player import Player
 from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, same, score, state
 from quintain.audit.kernel.registry import probe_function, relation
 
-from . import _reward_acts as act
 from . import _reward_runs as ran
-from ._answer_fields import SPARE, Fields, fields_of
 from ._drift_words import show
 from ._reward_related import forbids_more
 

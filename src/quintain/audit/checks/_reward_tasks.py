@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.facts.acts import giving, names, scalars, submits
 from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.walks import facts
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.probe import Op, Probe, answer, number, reset, score
-
-from ._reward_acts import giving, names, scalars, submits
-from ._reward_facts import facts
 
 HOLLOW = (
     "", " ", "\n", ".", "-", "?", ":", "*", ".*", "%", "()", "[]", "{}", "null", "None", "undefined", "N/A", "nan",

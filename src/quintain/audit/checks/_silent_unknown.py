@@ -17,11 +17,11 @@ from quintain.audit.facts.variations import NOWHERE, Variation, changed, missing
 from quintain.audit.kernel.check import NotChecked, check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, text_of
 from quintain.audit.kernel.registry import Relation, relation
 
 from ._drift_told import called
-from ._drift_words import SAYS, rows_of, show, text_of
+from ._drift_words import SAYS, rows_of, show
 
 MAX_FINDINGS = 6
 """Findings; more of them say nothing new."""

@@ -13,14 +13,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.facts.data import is_number, leaves, parsed
+from quintain.audit.facts.siblings import SolutionRun, solution_runs
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, number, reset, score, text_of
 from quintain.audit.kernel.registry import relation
 
-from ._drift_words import show, text_of
-from ._unsolv_runs import SolutionRun, solution_runs
+from ._drift_words import show
 
 _SAME, _WHOLE, _LONG = 2, 3, 80
 """Different texts of the greatest length, tasks without one, and characters, from which something is said."""

@@ -16,7 +16,20 @@ from typing import Any, Literal
 
 import msgspec
 
+from quintain.audit.facts.acts import (
+    giving,
+    known_as,
+    names,
+    only_reads,
+    reads_by_name,
+    replaced,
+    scalars,
+    spec_of,
+    submits,
+    words,
+)
 from quintain.audit.facts.data import is_dict, is_number, leaves, parsed
+from quintain.audit.facts.siblings import SolutionRun, decimal, kinds, plain, solution_runs
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
@@ -25,10 +38,8 @@ from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
 from ._flaky_spelling import turned_lists
-from ._reward_acts import giving, known_as, names, only_reads, reads_by_name, replaced, scalars, spec_of, submits, words
 from ._reward_runs import SURE, UNSURE, Solution, paid_so, paid_unlike, runs, runs_of, solve
 from ._reward_tasks import Question, asked, numeric
-from ._unsolv_runs import SolutionRun, decimal, kinds, plain, solution_runs
 
 Severity = Literal["error", "warning", "note"]
 _MORE = (1, 3, 12)  # So many looks more than the solution takes.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts.acts import reads_by_name
 from quintain.audit.facts.data import is_dict, is_list
 from quintain.audit.facts.discovery import KnownCall
 from quintain.audit.facts.generate import fits, valid
@@ -15,7 +16,7 @@ from quintain.audit.kernel.adapter import ToolSpec
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.finding import Evidence, Finding
-from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset
+from quintain.audit.kernel.probe import Op, OpResult, Probe, Record, call, reset, text_of
 from quintain.audit.kernel.registry import Relation, relation
 
 from . import _drift_words as word
@@ -27,8 +28,7 @@ from ._drift_rows import contracts_hold, filters, ordered_lists
 from ._drift_set import set_twice
 from ._drift_settings import sums
 from ._drift_told import defaults, done_as_told
-from ._drift_words import show, text_of
-from ._reward_acts import reads_by_name
+from ._drift_words import show
 
 __all__ = [
     "behaviour", "called_off", "contracts_hold", "counted", "counted_alike", "defaults", "done_as_told", "filters",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts import acts as act
 from quintain.audit.facts.data import is_dict, is_number
 from quintain.audit.facts.generate import fits
 from quintain.audit.kernel.check import check
@@ -18,7 +19,6 @@ from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.probe import Op, Record, call, number, state
 from quintain.audit.kernel.registry import relation
 
-from . import _reward_acts as act
 from . import _reward_runs as ran
 from ._clip_near import far_fields
 from ._drift_words import show

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from quintain.audit.facts.acts import scalars
 from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext
@@ -19,7 +20,6 @@ from quintain.audit.kernel.finding import Finding
 from ._clip_near import APPROXIMATE, near
 from ._clip_states import EPSILON, FLAT, PaidState, is_graded, levels, paid_by, walks
 from ._clip_work import damage_pays, half_filled
-from ._reward_acts import scalars
 from ._reward_runs import SURE, Solution, lacking, runs, solve, weight
 
 LEAST, MAX_WRITES = 4, 7

@@ -13,22 +13,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.facts import acts as act
 from quintain.audit.facts.data import is_dict, is_list, is_number
+from quintain.audit.facts.fields import SPARE, fields_of
 from quintain.audit.facts.generate import fits
+from quintain.audit.facts.walks import beyond, facts, solve
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
 from quintain.audit.kernel.finding import Evidence, Finding
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score
+from quintain.audit.kernel.probe import Op, Probe, Record, answer, ask, call, number, reset, score, text_of
 from quintain.audit.kernel.registry import probe_function, relation
 
-from . import _reward_acts as act
 from . import _reward_runs as ran
-from ._answer_fields import SPARE, fields_of
 from ._clip_states import paid_by
-from ._drift_words import show, text_of
+from ._drift_words import show
 from ._reward_changed import changed_argument, right_in_sum
-from ._reward_facts import beyond, facts, solve
 from ._reward_related import another_record, collateral_damage
 from ._reward_search import partial_work, quoted_verdict, refused_work, rest_of_the_file, shortest_path, tampering
 from ._reward_tasks import KINDS, Question, asked, attempts, may_equal

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.facts.data import is_dict, is_list
+from quintain.audit.facts.walks import TOP, Fact, beyond, facts, play_tasks
 from quintain.audit.kernel import relations
 from quintain.audit.kernel.check import check
 from quintain.audit.kernel.context import AuditContext, solves
@@ -21,7 +22,6 @@ from quintain.audit.kernel.probe import Op, Probe, Record, answer, number, reset
 from quintain.audit.kernel.registry import relation
 
 from ._drift_words import show
-from ._reward_facts import TOP, Fact, beyond, facts, play_tasks
 from ._reward_runs import SURE, UNSURE, paid_unlike
 from ._unsolv_cut import whole_texts
 from ._unsolv_gold import gold_rule, refused_look, strictness

@@ -2,6 +2,8 @@
 
 data                   type guards and differences of plain data
 discovery, variations  calls that work, and calls that vary one argument
+walks, siblings, acts  solutions with their results and effects, those of like tasks, and the words of acts
+fields                 fields of an answer, and other values for them
 contracts              names that an author declares, against paths of changes
 cuts                   where a parameter cuts a list or moves a date
 codes                  plain text inside of encoded text

@@ -7,6 +7,7 @@ a context gives an `OpResult` per op. A claim about an environment is a relation
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -172,6 +173,13 @@ class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
     def content(self) -> tuple[Any, str, str]:
         """Returns what comparisons read: the value, the exception's type and `how`."""
         return self.value, self.raised.partition(":")[0], self.how
+
+
+def text_of(seen: OpResult) -> str:
+    """Returns the result of an op as text: its exception, or its value."""
+    if seen.raised:
+        return seen.raised
+    return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
 
 
 OVERDUE = "it had not come back after"  # prefix of a record's `died` after a timeout

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.checks._reward_acts import is_bookkeeping
+from quintain.audit.facts.acts import is_bookkeeping
 from quintain.audit.facts.data import changes, is_dict
 from quintain.audit.kernel.child import WORKERS, Child, SubjectBroken
 from quintain.audit.kernel.context import AuditContext, OutOfTime

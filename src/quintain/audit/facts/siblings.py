@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable
 from decimal import Decimal
 from typing import Any
 
-from quintain.audit.facts.data import is_number
 from quintain.audit.kernel.context import AuditContext
 
-from ._reward_facts import Solution, walked
+from .data import is_number
+from .walks import Solution, walked
 
 SolutionRun = Solution
 _WALKED, _CHOSEN = 48, 40

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_dict, is_list, is_number, leaves
 from quintain.audit.kernel.probe import Op
+
+from .data import is_dict, is_list, is_number, leaves
 
 if TYPE_CHECKING:
     from quintain.audit.kernel.adapter import ToolSpec

@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.facts.data import is_number
+from quintain.audit.facts import acts as act
 from quintain.audit.kernel.context import AuditContext
 from quintain.audit.kernel.player import Player
-from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state
+from quintain.audit.kernel.probe import Op, OpResult, Probe, ask, number, reset, score, state, text_of
 from quintain.audit.kernel.registry import probe_function
 
-from . import _reward_acts as act
-from ._drift_words import text_of
+from .data import is_number
 
 TOP = 1.0  # The best reward of an environment that pays within [0, 1].
 _PART = 6  # Tasks that one child plays.

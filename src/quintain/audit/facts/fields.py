@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quintain.audit.facts.data import is_dict, is_list, is_number
 from quintain.audit.kernel.probe import Op
+
+from .data import is_dict, is_list, is_number
 
 _LINE = re.compile(r"\s*(?P<key>[^\W\d_][\w /-]{0,40}?)\s*[:=]\s+(?P<value>\S.*?)\s*")
 LEAST = 4
