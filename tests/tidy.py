@@ -149,7 +149,7 @@ Law = Callable[[Sequence[Source]], Iterator[str]]
 ORDER = {unit: place for place, unit in enumerate(unit for layer in CORE for unit in layer)}
 
 
-AS_WRITTEN = ("bench/audit/unseen_b/", "bench/audit/unseen_c/", "bench/audit/unseen_d/", "bench/audit/unseen_e/")
+AS_WRITTEN = tuple(f"bench/audit/unseen_{one}/" for one in "bcdef")
 """Folders whose worlds, and bugs, the audit had not seen."""
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from bench.audit import blind, history, seeded, unseen, unseen_b, unseen_c, unseen_d, unseen_e  # noqa: E402
+from bench.audit import blind, history, seeded, unseen, unseen_b, unseen_c, unseen_d, unseen_e, unseen_f  # noqa: E402
 from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.facts.bounds import bounds  # noqa: E402
 from quintain.audit.kernel.check import registered  # noqa: E402
@@ -51,6 +51,7 @@ SUITES = (
     "unseen_c",
     "unseen_d",
     "unseen_e",
+    "unseen_f",
     "scorers",
     "history",
     "clean",
@@ -97,6 +98,7 @@ def cases() -> Iterator[Case]:
     yield from written("unseen_c", unseen_c)
     yield from written("unseen_d", unseen_d)
     yield from written("unseen_e", unseen_e)
+    yield from written("unseen_f", unseen_f)
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
