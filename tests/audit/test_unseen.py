@@ -58,6 +58,8 @@ def slow(*row: str) -> Any:
         slow("unseen_d/handover", "env_short_key", "runtime.episode_isolation"),  # it was answered otherwise before
         slow("unseen_d/handover", "env_capped_set", "x.verdict_near_the_solution"),  # one sentence of a line is wrong
         slow("unseen_d/regatta", "env_spot_check", "x.verdict_near_the_solution"),  # one entry of a field is wrong
+        slow("unseen_d/meteorite", "env_amount_ignored", "x.changed_argument"),  # less than the named request says
+        slow("unseen_d/hives", "env_double_hive", "x.changed_argument"),  # one hive in the place of several
         slow("unseen_d/handover", "env_overlap", "x.splits_differ"),  # the last of train are the first of test
         slow("unseen_d/seedbank", "env_one_series", "x.splits_differ"),
         slow("unseen_d/subtitles", "env_overlapping_films", "x.splits_differ"),

@@ -44,7 +44,7 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _tasks(ctx: AuditContext) -> list[str]:
-    """One of each kind: a call twice is another kind than once, for only then is there a first of several.
+    """Returns a task of each kind. A call made twice is another kind: only then is there a first of several.
 
     Then those with most to say: a sample of few facts has all of them.
     """
